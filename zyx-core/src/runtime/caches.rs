@@ -14,6 +14,7 @@ use super::stats::{Counters, Stats};
 use crate::hal::{Call, DeviceKind, lock, on_threads};
 use crate::ir::Kernel;
 use crate::lru::Lru;
+use rustc_hash::FxHashSet;
 use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -177,14 +178,18 @@ impl Device {
         self.raw().offers(call).unwrap_or_else(|| self.library(call).is_some())
     }
 
-    /// Library kernels for calls, those not known yet made together; general ones for graphs that were planned at
-    /// another size before. None for what the device refuses.
-    pub(crate) fn libraries(&self, calls: &[&Call], general: bool) -> Vec<Option<Program>> {
-        let make = |i: usize| match general {
-            true => self.general_library(calls[i]),
-            false => self.library(calls[i]),
-        };
-        on_threads(calls.len(), |i| calls[i].bytes(), make)
+    /// Library kernels for calls; those not known yet are made together. None for what the device
+    /// refuses.
+    pub(crate) fn libraries(&self, calls: &[&Call]) -> Vec<Option<Program>> {
+        let mut seen = FxHashSet::default();
+        let is_new = |call: &&Call| lock(&self.caches().calls).get(*call).is_none();
+        let missing = calls.iter().copied().filter(|call| is_new(call) && seen.insert(*call));
+        let missing: Vec<&Call> = missing.collect();
+        // Held until all are looked up, so that none is dropped for want of room.
+        let made = on_threads(missing.len(), |i| missing[i].bytes(), |i| self.library(missing[i]));
+        let found = calls.iter().map(|call| self.library(call)).collect();
+        drop(made);
+        found
     }
 
     /// A library kernel for `call`, if the device offers one, or what was found faster.

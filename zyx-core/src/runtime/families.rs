@@ -17,7 +17,7 @@ use crate::hal::{
 };
 use crate::ir::{Family, Kernel, Member, Outline, ParamInfo, Rewritten, Verified};
 use crate::tune::SumOrder;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, OnceLock};
 
 /// The part of the caches' limit beyond which families without programs go.
@@ -59,6 +59,22 @@ struct Wanted {
     order: SumOrder,
 }
 
+/// Kernels within calls; those that cannot be made general with none.
+type WantedKernels<'k> = FxHashMap<&'k Arc<Kernel>, Option<Wanted>>;
+
+/// Does something with each kernel that a library runs within a call.
+fn each_kernel<'c>(call: &'c Call, f: &mut dyn FnMut(&'c Arc<Kernel>)) {
+    call.kernels().for_each(&mut *f);
+    if let Call::Fused { parts } = call {
+        for part in parts {
+            match &part.work {
+                PartWork::Kernel(kernel) => f(kernel),
+                PartWork::Call(call) => each_kernel(call, f),
+            }
+        }
+    }
+}
+
 impl Device {
     /// Whether kernels of other sizes share programs here. On a GPU they do not: divisions by numbers that are
     /// not known, loops of unknown length and accesses one by one took 30 to 500 times as long on an H100. Nor do
@@ -82,19 +98,12 @@ impl Device {
         if !self.shares_programs() {
             return;
         }
-        let note = |kernel: &Arc<Kernel>| {
+        each_kernel(call, &mut |kernel| {
             // Guards are part of the outline.
             if let Ok(verified) = self.verified(kernel) {
                 self.note_kernel(&verified);
             }
-        };
-        call.kernels().for_each(note);
-        if let Call::Fused { parts } = call {
-            parts.iter().for_each(|part| match &part.work {
-                PartWork::Kernel(kernel) => note(kernel),
-                PartWork::Call(call) => self.note_call(call),
-            });
-        }
+        });
     }
 
     /// The family of an outline, with this one as a member if it is to serve it.
@@ -265,24 +274,46 @@ impl Device {
         }
     }
 
-    /// The program of a call of a graph that was planned at another size before: its kernels are general.
-    pub(crate) fn general_library(&self, call: &Call) -> Option<Program> {
+    /// Library kernels for the calls of a graph that was planned at another size before: kernels within are
+    /// general. None for what the device refuses.
+    pub(crate) fn general_libraries(&self, calls: &[&Call]) -> Vec<Option<Program>> {
         if !self.shares_programs() {
-            return self.library(call);
+            return self.libraries(calls);
         }
-        let mut more = More::default();
-        let general = self.general_call(call, &mut more);
-        match general {
-            Some(general) if !more.members.is_empty() => match self.library(&general) {
-                Some(program) => Some(program.given(&call.name(), None, more)),
-                None => self.library(call),
-            },
-            _ => self.library(call),
+        let (mut kernels, mut seen) = (Vec::new(), FxHashSet::default());
+        let mut add = |kernel| {
+            if seen.insert(kernel) {
+                kernels.push(kernel);
+            }
+        };
+        calls.iter().for_each(|call| each_kernel(call, &mut add));
+        let operations = |i: usize| kernels[i].ops().len();
+        let wanted = |i: usize| self.wanted(kernels[i]).ok().flatten();
+        let wanted = on_threads(kernels.len(), operations, wanted).into_iter();
+        let wanted: WantedKernels = kernels.iter().copied().zip(wanted).collect();
+        for wanted in wanted.values().flatten() {
+            self.family(&wanted.outline, true);
         }
+        // Families are complete now.
+        let general = |call: &&Call| {
+            let mut more = More::default();
+            match self.general_call(call, &wanted, &mut more) {
+                Some(general) if !more.members.is_empty() => (general, more),
+                _ => ((*call).clone(), More::default()),
+            }
+        };
+        let (general, more): (Vec<Call>, Vec<More>) = calls.iter().map(general).unzip();
+        let programs = self.libraries(&general.iter().collect::<Vec<_>>());
+        let given = |((program, more), call): ((Option<Program>, More), &&Call)| match program {
+            program if more.members.is_empty() => program,
+            Some(program) => Some(program.given(&call.name(), None, more)),
+            None => self.library(call),
+        };
+        programs.into_iter().zip(more).zip(calls).map(given).collect()
     }
 
     /// The call with general kernels, and the numbers these take.
-    fn general_call(&self, call: &Call, more: &mut More) -> Option<Call> {
+    fn general_call(&self, call: &Call, all: &WantedKernels, more: &mut More) -> Option<Call> {
         let mut call = call.clone();
         let (kernels, given) = match &mut call {
             Call::Contract { prologue, epilogue, .. } => {
@@ -292,19 +323,19 @@ impl Device {
             Call::Flash { update, finish, .. } => ([Some(update), Some(finish)], [FLASH_VARS; 2]),
             Call::Convolve(_) | Call::Attend(_) => return None,
             Call::Fused { parts } => {
-                let all = |part: &Part| part.scalars.iter().map(|&i| i + 1).max().unwrap_or(0);
-                let mut scalars = parts.iter().map(all).max().unwrap_or(0);
+                let count = |part: &Part| part.scalars.iter().map(|&i| i + 1).max().unwrap_or(0);
+                let mut scalars = parts.iter().map(count).max().unwrap_or(0);
                 for part in parts {
                     let own = part.scalars.len();
                     let mut new = More::default();
                     match &mut part.work {
                         PartWork::Kernel(kernel) => {
-                            if let Some((general, member)) = self.general_kernel(kernel) {
+                            if let Some((general, member)) = self.general_kernel(kernel, all) {
                                 *kernel = general;
                                 new.add(own, member);
                             }
                         }
-                        PartWork::Call(call) => match self.general_call(call, &mut new) {
+                        PartWork::Call(call) => match self.general_call(call, all, &mut new) {
                             Some(general) => *call = general,
                             None => new = More::default(),
                         },
@@ -323,7 +354,7 @@ impl Device {
         for (kernel, given) in kernels.into_iter().zip(given) {
             let Some(kernel) = kernel else { continue };
             scalars += kernel.vars().len() - given;
-            if let Some((general, member)) = self.general_kernel(kernel) {
+            if let Some((general, member)) = self.general_kernel(kernel, all) {
                 let numbers = member.values().len();
                 *kernel = general;
                 more.add(scalars, member);
@@ -334,13 +365,17 @@ impl Device {
     }
 
     /// The general kernel of a kernel of a call and the member of its family, if there is one.
-    fn general_kernel(&self, kernel: &Arc<Kernel>) -> Option<(Arc<Kernel>, Arc<Member>)> {
-        let Wanted { outline, order, .. } = self.wanted(kernel).ok()??;
-        let known = self.family(&outline, true);
-        if known.refused || known.family.is_single() || !self.rounds_alike(&known, &order) {
+    fn general_kernel(
+        &self,
+        kernel: &Arc<Kernel>,
+        all: &WantedKernels,
+    ) -> Option<(Arc<Kernel>, Arc<Member>)> {
+        let Wanted { outline, order, .. } = all.get(kernel)?.as_ref()?;
+        let known = self.family(outline, true);
+        if known.refused || known.family.is_single() || !self.rounds_alike(&known, order) {
             return None;
         }
-        let member = known.family.member(&outline)?;
+        let member = known.family.member(outline)?;
         let general = match known.kernel {
             Some(kernel) => kernel,
             None => {

@@ -205,7 +205,11 @@ impl Plan {
             false => device.programs(&kernels)?,
         };
         let calls: Vec<&Call> = launches.iter().filter_map(Launch::call).collect();
-        let mut made = device.libraries(&calls, resized).into_iter();
+        let made = match resized {
+            true => device.general_libraries(&calls),
+            false => device.libraries(&calls),
+        };
+        let mut made = made.into_iter();
         let (mut numbers, lives) = lives(graph, &launches);
         for launch in &launches {
             let program = match launch {

@@ -8,8 +8,8 @@
 //!
 //! Loops around one another that add to one register are cut where a block of additions is full;
 //! an iteration of an unrolled loop has several.
-//! Blocks are equally long whatever the length of a loop, so that a loop of unknown length, which is all blocks,
-//! adds up as one of known length does.
+//! Blocks are equally long whatever the length of a loop, and a loop of unknown length looks at it when it runs, so
+//! that it adds up as one of known length does.
 //!
 //! A running sum gets what came before its block in one addition. Where it starts from more than
 //! zero, as in a block of a longer scan, nothing is added to that in a line.
@@ -42,8 +42,9 @@ pub const PASS: Pass = Pass {
     },
 };
 
-/// Additions to one register in a block. A sum of one block is what it is without.
+/// Additions to one register in a block, and up to which a sum stays one.
 pub const BLOCK: i64 = 32;
+const LONG: i64 = 2 * BLOCK;
 /// Most registers of a loop.
 const MOST: usize = 16;
 /// Most operations that are looked at to count the additions of an iteration.
@@ -71,13 +72,14 @@ pub fn compensate(kernel: &Kernel) -> Option<Kernel> {
     Some(emit.r.out.finish())
 }
 
-/// The loops whose sums are cut: the length of each where it is known, the iterations of a block, the registers, and
-/// the serial loops around.
+/// The loops whose sums are cut: the length of each where it is known, the longest that stays one sum, the
+/// iterations of a block, the registers, and the serial loops around.
 pub fn cuts(kernel: &Kernel) -> Vec<(Option<i64>, SmallVec<[i64; 2]>)> {
     let (cuts, list) = (Plan::of(kernel).cuts, loops(kernel));
     let cut = |l: &LoopInfo| {
         let cut = cuts.get(&l.open)?;
-        let params = [cut.block, cut.sums.len() as i64, serial_around(&list, l)];
+        let sums = cut.sums.len() as i64;
+        let params = [cut.whole, cut.block, sums, serial_around(&list, l)];
         Some((l.len, SmallVec::from_slice(&params)))
     };
     list.iter().filter_map(cut).collect()
@@ -100,7 +102,9 @@ struct Sum {
 struct Cut {
     l: LoopInfo,
     sums: Vec<Sum>,
-    /// Iterations of a block.
+    /// Most iterations that are one block, if they are all.
+    whole: i64,
+    /// Iterations of a block else.
     block: i64,
     /// Whether the first iteration adds what came before the loop.
     peels: bool,
@@ -172,33 +176,35 @@ impl Plan {
         let mut additions = sum.additions;
         let mut found = None;
         for l in around {
-            let whole = l.len.map(|n| n.saturating_mul(additions));
-            let block = Some((l, (BLOCK / additions).max(1)));
-            match whole {
-                Some(whole) if whole <= BLOCK => additions = whole.max(1),
-                Some(_) => found = block,
-                // A block is added to what is there already, which has to be nothing: for lengths of a
-                // block and less the sum is one.
-                None if from_zero && !peelable && l.open == outermost.open => found = block,
-                None if additions > BLOCK / 2 => found = block,
-                None => {}
+            let all = l.len.map(|n| n.saturating_mul(additions));
+            // A block is added to what is there already: only if that is nothing, a sum of one is as it was.
+            let first = from_zero && !peelable && l.open == outermost.open;
+            match all {
+                Some(all) if all <= LONG => {
+                    additions = all.max(1);
+                    continue;
+                }
+                None if !first && additions <= BLOCK / 2 => continue,
+                _ => {}
             }
-            if found.is_some() {
-                break;
-            }
+            let whole = if first { LONG / additions } else { 0 };
+            found = Some((l, whole, (BLOCK / additions).max(1)));
+            break;
         }
         let short = innermost.innermost && innermost.len.is_some_and(|n| n > 1);
         let peels = peelable && from_zero && short;
         if sum.runs && short && (peels || !from_zero) && found.is_none() {
-            found = Some((innermost, innermost.len.unwrap_or(1)));
+            found = Some((innermost, 0, innermost.len.unwrap_or(1)));
         }
-        let Some((l, block)) = found else { return };
+        let Some((l, whole, block)) = found else { return };
         let shares = |i| matches!(k.op(Value(i as u32)), Op::Alloc { space: Space::Shared, .. });
         if l.body().any(shares) {
             return;
         }
         let cut = self.cuts.entry(l.open);
-        let cut = cut.or_insert_with(|| Cut { l: *l, sums: Vec::new(), block, peels: false });
+        let sums = Vec::new();
+        let cut = cut.or_insert_with(|| Cut { l: *l, sums, whole, block, peels: false });
+        cut.whole = cut.whole.min(whole);
         cut.block = cut.block.min(block);
         cut.peels |= peels && l.open == innermost.open;
         cut.sums.push(sum);
@@ -382,18 +388,27 @@ impl Emit<'_> {
         }
     }
 
-    /// A loop of unknown length: the last block may be shorter than others.
+    /// A loop of unknown length: one block if it turns out to be short, and the last may be shorter than others.
     fn blocks(&mut self, cut: &Cut) {
         let l = &cut.l;
         let len = self.r.get(l.len_value);
-        let [step, more] = [cut.block, cut.block - 1].map(|n| self.r.number(l.open, n));
+        let number = |emit: &mut Self, n| emit.r.number(l.open, n);
+        let [one, step, more] = [1, cut.block, cut.block - 1].map(|n| number(self, n));
         let all = self.r.out.binary(BinaryOp::Add, len, more);
-        let count = self.r.out.binary(BinaryOp::Div, all, step);
+        let mut count = self.r.out.binary(BinaryOp::Div, all, step);
+        let mut longest = step;
+        if cut.whole > cut.block {
+            longest = number(self, cut.whole);
+            let is_long = self.r.out.binary(BinaryOp::Lt, longest, len);
+            let at_most_one = self.r.out.binary(BinaryOp::Min, len, one);
+            count = self.r.out.select(is_long, count, at_most_one);
+            longest = self.r.out.select(is_long, step, longest);
+        }
         let number = self.r.open_loop(l.open, count);
         let base = self.r.out.binary(BinaryOp::Mul, number, step);
         let left = self.r.out.binary(BinaryOp::Sub, len, base);
-        let part = self.r.out.binary(BinaryOp::Min, left, step);
-        let part = if cut.block == 1 { step } else { part };
+        let part = self.r.out.binary(BinaryOp::Min, left, longest);
+        let part = if cut.whole.max(cut.block) == 1 { one } else { part };
         self.block(cut, base, part);
         self.r.out.close();
     }
@@ -520,7 +535,7 @@ mod tests {
 
     #[test]
     fn short_sums_and_cut_ones_stay() {
-        assert!(compensate(&samples::sum_rows(DType::F32, 4, BLOCK)).is_none());
+        assert!(compensate(&samples::sum_rows(DType::F32, 4, LONG)).is_none());
         assert!(compensate(&samples::sum_rows(DType::F64, 4, 1000)).is_none());
         let cut = compensate(&samples::sum_rows(DType::F32, 4, 1000)).expect("it is long");
         assert!(compensate(&cut).is_none(), "{cut}");

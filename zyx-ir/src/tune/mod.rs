@@ -80,8 +80,8 @@ impl SumOrder {
 
     /// Whether the kernel of a family, whose order this is, gives every bit that a member of this order gives.
     ///
-    /// What is done to a loop of unknown length is done for each length alike. Blocks change nothing where one is
-    /// enough, nor do several accumulators of a loop that the member does not have: it runs once at most.
+    /// What is done to a loop of unknown length is done for each length alike. Blocks change nothing where all is
+    /// one, nor do several accumulators of a loop that the member does not have: it runs once at most.
     pub fn serves(&self, member: &SumOrder) -> bool {
         let mut steps = member.0.iter().peekable();
         let all = self.0.iter().all(|(pass, params, len)| {
@@ -89,8 +89,9 @@ impl SumOrder {
                 step.0 == *pass && step.1 == *params && (len.is_none() || step.2 == *len)
             };
             let found = steps.next_if(same).is_some();
-            let may_lack = [accumulate::PASS.name, compensate::PASS.name];
-            found || len.is_none() && may_lack.contains(pass)
+            let may_lack =
+                *pass == accumulate::PASS.name || *pass == compensate::PASS.name && params[0] > 0;
+            found || len.is_none() && may_lack
         });
         all && steps.next().is_none()
     }
