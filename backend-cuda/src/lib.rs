@@ -34,6 +34,7 @@ mod graph;
 mod library;
 mod memory;
 mod nvrtc;
+mod ptx;
 mod replay;
 mod sys;
 
