@@ -285,12 +285,21 @@ impl CudaDevice {
         let by_driver = std::env::var_os("ZYX_PTX").and_then(|_| {
             let start = Instant::now();
             let unit = crate::ptx::translate(kernel, &self.caps, (9, 0));
-            let unit = unit.inspect_err(|error| eprintln!("ptx refuses {}: {}", kernel.name(), error.log)).ok()?;
+            let unit = unit
+                .inspect_err(|error| eprintln!("ptx refuses {}: {}", kernel.name(), error.log))
+                .ok()?;
             let image = [unit.source.as_bytes(), &[0]].concat();
             let written = start.elapsed();
             let module = Module::new(&self.context, &image);
-            let module = module.inspect_err(|code| eprintln!("ptx fails {code}: {}", unit.source)).ok()?;
-            eprintln!("ptx {:.2} {:.2} ms {} ops {}", 1e3 * written.as_secs_f64(), 1e3 * start.elapsed().as_secs_f64(), kernel.ops().len(), kernel.name());
+            let module =
+                module.inspect_err(|code| eprintln!("ptx fails {code}: {}", unit.source)).ok()?;
+            eprintln!(
+                "ptx {:.2} {:.2} ms {} ops {}",
+                1e3 * written.as_secs_f64(),
+                1e3 * start.elapsed().as_secs_f64(),
+                kernel.ops().len(),
+                kernel.name()
+            );
             Some((unit, module, false))
         });
         let (unit, module, loaded) = match by_driver {

@@ -117,7 +117,6 @@ fn suffix(dtype: DType) -> &'static str {
         DType::BF16 => "bf16",
         DType::F32 => "f32",
         DType::F64 => "f64",
-        _ => "b32",
     }
 }
 
@@ -279,7 +278,9 @@ impl<'a> Body<'a> {
             }
             DType::F32 => format!("0f{:08X}", x.bits()),
             DType::F64 => format!("0d{:016X}", x.bits()),
-            DType::F16 | DType::BF16 => self.set(Reg::Half, "mov.b16", &[&format!("{:#x}", x.bits())]),
+            DType::F16 | DType::BF16 => {
+                self.set(Reg::Half, "mov.b16", &[&format!("{:#x}", x.bits())])
+            }
             DType::I64 | DType::U64 => format!("{:#x}", x.bits()),
             _ => format!("{}", x.to_i128() as i64),
         }
@@ -326,7 +327,9 @@ impl<'a> Body<'a> {
                 self.set(kind, &sub, &[&zero, x])
             }
             UnaryOp::Neg => self.set(kind, &format!("neg.{name}"), &[x]),
-            UnaryOp::Abs if dtype.is_signed() || float => self.set(kind, &format!("abs.{name}"), &[x]),
+            UnaryOp::Abs if dtype.is_signed() || float => {
+                self.set(kind, &format!("abs.{name}"), &[x])
+            }
             UnaryOp::Not => self.set(kind, &format!("not.{}", bits(dtype)), &[x]),
             _ if !float => x.to_owned(),
             UnaryOp::Recip => self.set(kind, &format!("rcp.rn.{name}"), &[x]),
@@ -377,13 +380,19 @@ impl<'a> Body<'a> {
                 self.set(kind, &format!("{}.NaN.f32", op.name()), &[x, y])
             }
             Max | Min if float => {
-                let more = self.set(Reg::Pred, if op == Max { "setp.gt.f64" } else { "setp.lt.f64" }, &[x, y]);
+                let more = self.set(
+                    Reg::Pred,
+                    if op == Max { "setp.gt.f64" } else { "setp.lt.f64" },
+                    &[x, y],
+                );
                 let nan = self.set(Reg::Pred, "setp.nan.f64", &[x, x]);
                 let first = self.set(Reg::Pred, "or.pred", &[&more, &nan]);
                 self.set(kind, "selp.f64", &[x, y, &first])
             }
             Max | Min => self.set(kind, &format!("{}.{name}", op.name()), &[x, y]),
-            And | Or | Xor if !float => self.set(kind, &format!("{}.{}", op.name(), bits(dtype)), &[x, y]),
+            And | Or | Xor if !float => {
+                self.set(kind, &format!("{}.{}", op.name(), bits(dtype)), &[x, y])
+            }
             Shl | Shr => {
                 let distance = match dtype.bits() {
                     64 => self.set(Reg::Word, "cvt.u32.u64", &[y]),
@@ -399,7 +408,10 @@ impl<'a> Body<'a> {
     fn ternary(&mut self, op: TernaryOp, dtype: DType, [x, y, z]: [&str; 3]) -> String {
         match op {
             TernaryOp::Where if dtype == DType::Bool => {
-                let (a, not) = (self.set(Reg::Pred, "and.pred", &[x, y]), self.set(Reg::Pred, "not.pred", &[x]));
+                let (a, not) = (
+                    self.set(Reg::Pred, "and.pred", &[x, y]),
+                    self.set(Reg::Pred, "not.pred", &[x]),
+                );
                 let b = self.set(Reg::Pred, "and.pred", &[&not, z]);
                 self.set(Reg::Pred, "or.pred", &[&a, &b])
             }
@@ -452,7 +464,8 @@ impl<'a> Body<'a> {
             _ if float_from && to.bits() < 32 => {
                 let word = if to.is_signed() { I32 } else { U32 };
                 let wide = self.cast(from, word, x);
-                let range = [Scalar::lowest(to), Scalar::highest(to)].map(|x| x.to_i128().to_string());
+                let range =
+                    [Scalar::lowest(to), Scalar::highest(to)].map(|x| x.to_i128().to_string());
                 let low = self.binary(BinaryOp::Max, word, &wide, &range[0]);
                 self.binary(BinaryOp::Min, word, &low, &range[1])
             }
@@ -506,7 +519,8 @@ impl<'a> Body<'a> {
 
     /// The position along an axis, or how many there are.
     fn position(&mut self, register: &str, axis: usize, dtype: DType) -> String {
-        let word = self.set(Reg::Word, "mov.u32", &[&format!("%{register}.{}", ["x", "y", "z"][axis])]);
+        let word =
+            self.set(Reg::Word, "mov.u32", &[&format!("%{register}.{}", ["x", "y", "z"][axis])]);
         self.cast(DType::U32, dtype, &word)
     }
 
@@ -527,7 +541,11 @@ impl<'a> Body<'a> {
         let index = if ty.is_vector() { &lanes[usize::from(lane)] } else { &lanes[0] };
         let size = size.to_string();
         let at = if self.space(place.buf) == "shared" {
-            let word = if ty.dtype.bits() == 64 { self.set(Reg::Word, "cvt.u32.u64", &[index]) } else { index.clone() };
+            let word = if ty.dtype.bits() == 64 {
+                self.set(Reg::Word, "cvt.u32.u64", &[index])
+            } else {
+                index.clone()
+            };
             self.set(Reg::Word, "mad.lo.u32", &[&word, &size, &base])
         } else if ty.dtype.bits() == 64 {
             self.set(Reg::Long, "mad.lo.s64", &[index, &size, &base])
@@ -626,7 +644,8 @@ impl<'a> Emitter<'a> for Body<'a> {
             if bytes > self.caps.shared_bytes {
                 self.refuse("more shared storage than launches have unasked");
             }
-            let _ = writeln!(self.declared, "    .shared .align {ALIGN} .b8 m{}[{bytes}];", value.0);
+            let _ =
+                writeln!(self.declared, "    .shared .align {ALIGN} .b8 m{}[{bytes}];", value.0);
             let base = self.set(Reg::Word, "mov.u32", &[&format!("m{}", value.0)]);
             self.bases.insert(value, base);
             return;
@@ -635,7 +654,6 @@ impl<'a> Emitter<'a> for Body<'a> {
         let cell = |this: &mut Self| (0..ty.lanes).map(|_| this.fresh(kind)).collect();
         if len > 256 {
             self.refuse("a large private array");
-            return;
         }
         let cells = (0..len).map(|_| cell(self)).collect();
         self.arrays.insert(value, cells);
@@ -693,7 +711,10 @@ impl<'a> Emitter<'a> for Body<'a> {
 
     fn load(&mut self, value: Value, ty: Type, place: &Place) -> Emitted {
         if !self.sync.is_memory(place.buf) {
-            let Some(cells) = self.cell(place, ty.lanes) else { return Ok(()) };
+            let Some(cells) = self.cell(place, ty.lanes) else {
+                self.values[value.idx()] = vec!["0".to_owned(); ty.lanes.into()];
+                return Ok(());
+            };
             let array = self.arrays[&place.buf].clone();
             let lanes = cells.into_iter().map(|(i, lane)| self.copy(ty.dtype, &array[i][lane]));
             self.values[value.idx()] = lanes.collect();
@@ -779,7 +800,10 @@ impl<'a> Emitter<'a> for Body<'a> {
                 1 => (list[0].clone(), String::new()),
                 _ => (format!("{{{}}}", list.join(", ")), format!(".v{n}")),
             };
-            self.line(&format!("{guard}st{access}.{space}{width}.{} {at}, {list};", memory(ty.dtype)));
+            self.line(&format!(
+                "{guard}st{access}.{space}{width}.{} {at}, {list};",
+                memory(ty.dtype)
+            ));
         }
         Ok(())
     }
@@ -797,7 +821,9 @@ impl<'a> Emitter<'a> for Body<'a> {
             And | Or | Xor if integer => (op.name(), bits(dtype)),
             _ => return Err(format!("no atomic {op} of {dtype}")),
         };
-        if old.is_some() && self.sync.idle_axes().next().is_some() || self.kernel.ty(place.buf).is_vector() {
+        if old.is_some() && self.sync.idle_axes().next().is_some()
+            || self.kernel.ty(place.buf).is_vector()
+        {
             return Err("an atomic whose result the group shares".into());
         }
         let mut lanes = Vec::new();
@@ -854,7 +880,9 @@ impl<'a> Emitter<'a> for Body<'a> {
             Op::Splat { x } => vec![self.held(x); n],
             Op::Extract { x, lane } => vec![self.lanes(x)[usize::from(lane)].clone()],
             Op::Concat { x, y } => [x, y].map(|v| self.lanes(v)).concat(),
-            Op::Lanes => (0..n).map(|i| self.literal(Scalar::from_i64(ty.dtype, i as i64))).collect(),
+            Op::Lanes => {
+                (0..n).map(|i| self.literal(Scalar::from_i64(ty.dtype, i as i64))).collect()
+            }
             Op::Fold { op, x } => {
                 let mut terms = self.lanes(x);
                 while terms.len() > 1 {
