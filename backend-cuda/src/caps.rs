@@ -112,6 +112,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.progress = if facts.capability >= (7, 0) { Progress::Occupancy } else { Progress::None };
     caps.max_buffers = (PARAMETER_BYTES - SCALAR_BYTES) / size_of::<u64>();
     caps.unified_memory = facts.unified;
+    crate::ptx::functions(&mut caps);
     caps.epilogues = false;
     caps.biases = true;
     caps.convolutions = true;

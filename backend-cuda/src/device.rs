@@ -1,8 +1,8 @@
 //! The device contract on CUDA.
 //!
 //! * A buffer argument is the address of its first element.
-//! * Programs are machine code, compiled by NVRTC for the device's exact architecture and kept in
-//!   memory by kernel and on disk by source, architecture, compiler and driver.
+//! * Programs are machine code, made by the driver's assembler or NVRTC and kept in memory by kernel and on
+//!   disk by source, architecture, compiler and driver.
 //! * A launch of more groups than the device takes is cut to its limit; loops over groups stride.
 //! * Times between events are the device's own.
 //! * Contractions that are matrix products go to cuBLASLt, convolutions and attention to cuDNN, without
@@ -11,17 +11,18 @@
 
 use crate::blas::{Blas, Products};
 use crate::caps::{self, Facts};
+use crate::compiler::{Compiler, cuda_c};
 use crate::dialect::{CUDA, complete, waits};
 use crate::dnn::{Attention, Convolution, Dnn};
 use crate::driver::{self, Code, Context, DeviceId, Event, Function, Grid, Module, Stream};
 use crate::gemm::{is_small, products};
 use crate::memory::{CudaBuffer, Memory, Staging};
-use crate::nvrtc::{Nvrtc, Target};
+use crate::ptx;
 use crate::replay::{Environment, Recorded, pointers};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use zyx_core::DTypeSet;
-use zyx_core::codegen::{Entry, Unit, clike, threads};
+use zyx_core::codegen::{Entry, clike, threads};
 use zyx_core::hal::{
     Arg, Call, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Extent,
     Recording, Signature, Traffic,
@@ -35,8 +36,7 @@ pub struct CudaDevice {
     memory: Arc<Memory>,
     info: DeviceInfo,
     caps: Caps,
-    nvrtc: &'static Nvrtc,
-    target: Target,
+    compiler: Compiler,
     cache: DiskCache,
     /// Whether kernels wait in their own code for those before them in a graph.
     overlaps: bool,
@@ -130,43 +130,43 @@ impl Drop for CudaStream {
 #[derive(Debug)]
 pub struct CudaEvent(Event);
 
-/// The launches of a kernel with these capabilities.
-pub(crate) fn translate(kernel: &Kernel, caps: &Caps) -> Result<Unit, CompileError> {
-    let unit = clike::emit(kernel, caps, &CUDA)?;
-    Ok(Unit { source: complete(&unit.source), ..unit })
-}
-
 impl CudaDevice {
     pub(crate) fn new(ordinal: usize, id: DeviceId, facts: &Facts) -> Result<CudaDevice, String> {
-        let nvrtc = Nvrtc::get()?;
-        let target = nvrtc.target(facts.capability)?;
+        let compiler = Compiler::of(facts)?;
         let mut caps = caps::caps(facts);
-        if !target.is_of_one_generation() {
+        if !compiler.has_wide() {
             caps.wide_mma = DTypeSet::NONE;
         }
         let text = |code: Code| code.to_string();
         let context = Context::of(id).map_err(text)?;
-        let (driver, compiler) = (driver::version()?, nvrtc.version());
-        let options = nvrtc.options();
-        let identity = format!("driver {driver}; NVRTC {compiler:?} {target:?} {options:?}");
+        let identity = format!("driver {}; {}", driver::version()?, compiler.identity());
+        let overlaps =
+            facts.capability >= (9, 0) && compiler.has_waits() && driver::has_overlap();
         Ok(CudaDevice {
             memory: Memory::new(&context, facts.pool, id.memory()).map_err(text)?,
             context,
             info: crate::info(ordinal, id),
             caps,
-            nvrtc,
-            target,
+            compiler,
             cache: DiskCache::new("cuda", &identity),
-            overlaps: facts.capability >= (9, 0) && driver::has_overlap(),
+            overlaps,
             blas: OnceLock::new(),
             dnn: OnceLock::new(),
         })
     }
 
+    /// A kernel as CUDA C++, which NVRTC compiles.
+    ///
+    /// # Errors
+    /// When the kernel needs what the device or the language lacks.
+    pub fn cuda_c(kernel: &Verified, caps: &Caps) -> Result<String, CompileError> {
+        cuda_c(kernel, caps).map(|unit| unit.source)
+    }
+
     /// Several kernels as one source, for a compiler that is started once for all of them.
     ///
     /// # Errors
-    /// When a kernel needs what the device or the language lacks.
+    /// As [`cuda_c`](Self::cuda_c).
     pub fn joined_source(kernels: &[Kernel], caps: &Caps) -> Result<String, CompileError> {
         clike::emit_all(kernels, caps, &CUDA).map(|(source, _)| complete(&source))
     }
@@ -227,9 +227,9 @@ impl CudaDevice {
             return Ok((module, true));
         }
         let start = Instant::now();
-        let image = self.nvrtc.compile(name, source, &self.target)?;
+        let image = self.compiler.compile(&self.context, name, source)?;
         let (ms, bytes) = (start.elapsed().as_millis(), source.len());
-        log::debug!(target: "zyx::cuda", "NVRTC took {ms} ms for {bytes} bytes of {name}");
+        log::debug!(target: "zyx::cuda", "compiling took {ms} ms for {bytes} bytes of {name}");
         let module = Module::new(&self.context, &image).map_err(|code| CompileError {
             kernel: name.to_owned(),
             log: format!("{code}\n{source}"),
@@ -282,34 +282,8 @@ impl CudaDevice {
 
     fn build(&self, kernel: &Verified) -> Result<Compiled, CompileError> {
         let error = |log: String| CompileError::new(kernel, log);
-        let by_driver = std::env::var_os("ZYX_PTX").and_then(|_| {
-            let start = Instant::now();
-            let unit = crate::ptx::translate(kernel, &self.caps, (9, 0));
-            let unit = unit
-                .inspect_err(|error| eprintln!("ptx refuses {}: {}", kernel.name(), error.log))
-                .ok()?;
-            let image = [unit.source.as_bytes(), &[0]].concat();
-            let written = start.elapsed();
-            let module = Module::new(&self.context, &image);
-            let module =
-                module.inspect_err(|code| eprintln!("ptx fails {code}: {}", unit.source)).ok()?;
-            eprintln!(
-                "ptx {:.2} {:.2} ms {} ops {}",
-                1e3 * written.as_secs_f64(),
-                1e3 * start.elapsed().as_secs_f64(),
-                kernel.ops().len(),
-                kernel.name()
-            );
-            Some((unit, module, false))
-        });
-        let (unit, module, loaded) = match by_driver {
-            Some(done) => done,
-            None => {
-                let unit = translate(kernel, &self.caps)?;
-                let (module, loaded) = self.module(kernel.name(), &unit.source)?;
-                (unit, module, loaded)
-            }
-        };
+        let unit = self.compiler.translate(kernel, &self.caps)?;
+        let (module, loaded) = self.module(kernel.name(), &unit.source)?;
         let entries = unit.entries.into_iter().map(|entry| {
             let function = module.function(&entry.name, entry.shared);
             let waits = waits(threads(entry.groups, entry.local));
@@ -377,7 +351,10 @@ impl Device for CudaDevice {
     }
 
     fn source(kernel: &Verified, caps: &Caps) -> Result<String, CompileError> {
-        translate(kernel, caps).map(|unit| unit.source)
+        // A generation is told by its instructions.
+        let capability = if caps.wide_mma == DTypeSet::NONE { (8, 0) } else { (9, 0) };
+        let target = ptx::Target::of(capability, i32::MAX).expect("invariant: it is in the table");
+        ptx::translate(kernel, caps, target).map(|unit| unit.source)
     }
 
     fn compile(&self, kernel: &Verified) -> Result<CudaProgram, CompileError> {

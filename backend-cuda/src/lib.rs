@@ -1,17 +1,17 @@
-//! The CUDA backend: NVIDIA GPUs through the driver API and NVRTC.
+//! The CUDA backend: NVIDIA GPUs through the driver API.
 //!
 //! * [`Cuda`] finds devices; [`CudaDevice`] is the device contract of `zyx_core::hal`.
-//! * `dialect` is CUDA C++ as a table for the emitter in `zyx_core::codegen`, and says how each
-//!   definition of the op table is kept.
+//! * `ptx` writes the driver's assembly language. `dialect` is CUDA C++ as a table for the emitter in
+//!   `zyx_core::codegen`, and says how each definition of the op table is kept. `compiler` chooses.
 //! * `caps` turns what a driver reports into capabilities.
-//! * `nvrtc` is the compiler, `memory` the pool and the staging of transfers.
+//! * `nvrtc` is the compiler of CUDA C++, `memory` the pool and the staging of transfers.
 //! * `gemm` recognises contractions that are matrix products, `blas` is cuBLASLt.
 //! * `replay` makes CUDA graphs of lists of launches that repeat.
 //! * `sys` calls what the crate `cudarc` declares, `driver` and `graph` put the driver behind owning
 //!   handles, `library` finds the other libraries.
 //!
-//! Nothing of CUDA is needed to build. The driver and NVRTC are loaded at run time; without a
-//! driver there are no devices, without NVRTC opening one is an error that says what to install.
+//! Nothing of CUDA is needed to build, and nothing but the driver to run; without one there are no devices. With
+//! `ZYX_CUDA=nvrtc` kernels are compiled by NVRTC, whose absence is an error then that says what to install.
 //!
 //! ```
 //! use backend_cuda::Cuda;
@@ -23,6 +23,7 @@
 
 mod blas;
 mod caps;
+mod compiler;
 mod device;
 mod dialect;
 mod dnn;

@@ -1,33 +1,42 @@
-//! Kernels as PTX, which the driver assembles: NVRTC takes three to four times as long for the same kernel.
+//! Kernels as PTX, the assembly language that the driver takes: NVRTC needs three to four times as long for the
+//! same kernel, and is not there on most machines.
 //!
-//! The meaning of every op is that of the table (`zyx_core::ops`), as in C: floats are rounded to nearest
-//! after each operation (`.rn`, which also keeps the assembler from contracting), subnormal numbers are kept,
-//! extremes of floats give NaN. What the language has no instruction for is decomposed ([`lacks`]). What it
-//! has but this file does not yet spell is refused by name, and NVRTC compiles it: matrix instructions, private
-//! arrays indexed by counters, atomics by compare and exchange.
+//! The meaning of every op is that of the table (`zyx_core::ops`): floats are rounded to nearest after each
+//! operation (`.rn`, which also keeps the assembler from contracting), subnormal numbers are kept, extremes of
+//! floats give NaN. Functions that the language lacks are decomposed before ([`functions`]), for NVRTC as well,
+//! so that both compilers give the same bits.
+//!
+//! * Integers below 32 bits are held in registers of 32, extended by their sign or zeros.
+//! * Vectors are a register for each lane; lanes that lie behind one another are moved together.
+//! * Private arrays are registers where all indices are constants, else local memory.
+//! * Instructions are those of the manual *Parallel Thread Execution ISA*, version 8.0.
 
 use crate::dialect::waits;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use zyx_core::codegen::matrix::{Chains, Step, copied, is_zero};
 use zyx_core::codegen::stages::{self, Stage};
 use zyx_core::codegen::sync::Spread;
-use zyx_core::codegen::walk::{Emitted, Emitter, Loop, walk};
+use zyx_core::codegen::walk::{Emitted, Emitter, Loop, synchronise, walk};
 use zyx_core::codegen::{Entry, Place, Sync, Unit, threads};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::{
-    BarrierScope, Kernel, LoopKind, Op, Ranges, Rewritten, ShuffleKind, Space, Type, Value,
-    Verified,
+    BarrierScope, Kernel, LoopKind, Op, Ranges, ShuffleKind, Space, Type, Value,
+    mma::{self, Row, Shape},
 };
 use zyx_core::{BinaryOp, Class, DType, DTypeSet, Scalar, TernaryOp, UnaryOp};
 
-/// Lanes that are moved together.
-const TOGETHER: usize = 4;
-/// Bytes that buffers and shared storage start at multiples of.
+/// Bytes that are moved together.
+const MOVED: usize = 16;
+/// Bytes that shared storage starts at multiples of.
 const ALIGN: usize = 1024;
+/// Shared storage of which a launch says how much it is.
+const DYNAMIC: &str = ".extern .shared .align 1024 .b8 dynamic[];";
+/// Most elements of a private array in registers.
+const MOST_REGISTERS: u32 = 256;
 
-/// The capabilities of the device without the functions that PTX lacks.
-fn lacks(caps: &Caps) -> Caps {
-    let mut caps = caps.clone();
+/// Gives the capabilities the functions that PTX has.
+pub(crate) fn functions(caps: &mut Caps) {
     for &op in UnaryOp::ALL {
         use UnaryOp::{Abs, Ceil, Exp2, Floor, Neg, Not, Recip, Round, Sqrt, Trunc};
         let known = matches!(op, Neg | Abs | Not | Recip | Sqrt | Floor | Ceil | Round | Trunc);
@@ -43,28 +52,82 @@ fn lacks(caps: &Caps) -> Caps {
     for op in [BinaryOp::Pow, BinaryOp::Atan2] {
         caps.binary[op as usize] = DTypeSet::NONE;
     }
-    caps
 }
 
-/// Translates a kernel for a device of this compute capability.
+/// What the text is for: an architecture and the version of the language that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    arch: &'static str,
+    version: &'static str,
+    /// The compute capability, as in (9, 0).
+    capability: (u32, u32),
+}
+
+/// Architectures that add instructions which are used here, with the oldest driver whose assembler knows them.
+const TARGETS: [(Target, i32); 6] = {
+    const fn target(arch: &'static str, version: &'static str, capability: (u32, u32)) -> Target {
+        Target { arch, version, capability }
+    }
+    [
+        (target("sm_90a", "8.0", (9, 0)), 12_000),
+        (target("sm_90", "7.8", (9, 0)), 11_080),
+        (target("sm_80", "7.0", (8, 0)), 11_000),
+        (target("sm_75", "6.5", (7, 5)), 10_020),
+        (target("sm_70", "6.4", (7, 0)), 10_010),
+        (target("sm_60", "6.4", (6, 0)), 10_010),
+    ]
+};
+
+impl Target {
+    /// For a device of this compute capability and a driver of this version. Later devices run what was written
+    /// for earlier ones, but for `sm_90a`.
+    pub(crate) fn of(capability: (u32, u32), driver: i32) -> Option<Target> {
+        let fits = |(target, least): &&(Target, i32)| {
+            let same = target.capability == capability || !target.has_wide();
+            same && target.capability <= capability && *least <= driver
+        };
+        TARGETS.iter().find(fits).map(|row| row.0)
+    }
+
+    /// Whether it has the instructions of one generation.
+    pub(crate) fn has_wide(self) -> bool {
+        self.arch.ends_with('a')
+    }
+
+    /// Whether launches may wait for earlier ones in their own code.
+    pub(crate) fn has_waits(self) -> bool {
+        self.capability >= (9, 0)
+    }
+
+    /// Whether it has rounding to `bf16`, extremes that keep NaN, and matrix instructions of 16 steps.
+    fn is_ampere(self) -> bool {
+        self.capability >= (8, 0)
+    }
+}
+
+/// Translates a legal kernel.
 ///
 /// # Errors
-/// When this file does not spell something that the kernel needs.
+/// When the kernel needs what the device or the language lacks, as legal kernels do not.
 pub(crate) fn translate(
-    kernel: &Verified,
+    kernel: &Kernel,
     caps: &Caps,
-    (major, minor): (u32, u32),
+    target: Target,
 ) -> Result<Unit, CompileError> {
-    let kernel = zyx_core::prepare::legalize(&Rewritten::from(kernel.clone()), &lacks(caps))?;
-    let error = |log: String| CompileError::new(&kernel, log);
-    let mut source = format!(".version 8.0\n.target sm_{major}{minor}{}\n.address_size 64\n", "");
+    let error = |log: String| CompileError::new(kernel, log);
+    let Target { arch, version, .. } = target;
+    let mut source = format!(".version {version}\n.target {arch}\n.address_size 64\n");
     let mut entries = Vec::new();
-    for (n, stage) in stages::split(&kernel, caps).map_err(error)?.iter().enumerate() {
+    for (n, stage) in stages::split(kernel, caps).map_err(error)?.iter().enumerate() {
         let clean = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         let name = format!("k_{}_{n}", kernel.name().chars().map(clean).collect::<String>());
-        let body = Body::new(&kernel, stage, caps).emit(&name, major >= 9).map_err(error)?;
+        let body = Body::new(kernel, stage, caps, target);
+        let (body, shared) = body.emit(&name).map_err(error)?;
+        if shared > 0 && !source.contains(DYNAMIC) {
+            let _ = writeln!(source, "{DYNAMIC}");
+        }
         source.push_str(&body);
-        entries.push(Entry { name, groups: stage.groups, local: stage.local, shared: 0 });
+        entries.push(Entry { name, groups: stage.groups, local: stage.local, shared });
     }
     Ok(Unit { source, entries })
 }
@@ -145,7 +208,7 @@ fn memory(dtype: DType) -> &'static str {
 enum Close {
     Nothing,
     If { end: usize },
-    Loop { start: usize, end: usize, counter: String, dtype: DType, step: String },
+    Loop { start: usize, end: usize, counter: String, len: String, dtype: DType, step: String },
 }
 
 /// The body of one launch.
@@ -153,7 +216,11 @@ struct Body<'a> {
     kernel: &'a Kernel,
     stage: &'a Stage,
     caps: &'a Caps,
+    target: Target,
     sync: Sync<'a>,
+    chains: Chains<'a>,
+    /// Loads that the device copies to where they are stored.
+    copied: Vec<bool>,
     out: String,
     declared: String,
     /// Registers used of each class.
@@ -161,10 +228,14 @@ struct Body<'a> {
     labels: usize,
     /// The lanes of each value.
     values: Vec<Vec<String>>,
-    /// Private arrays, lane by lane of each element.
+    /// Private arrays in registers, lane by lane of each element.
     arrays: HashMap<Value, Vec<Vec<String>>>,
-    /// Addresses of buffers in global, of storage in shared memory.
+    /// Private arrays that have addresses.
+    addressed: HashSet<Value>,
+    /// Addresses of buffers in global, of storage in shared, of private arrays in local memory.
     bases: HashMap<Value, String>,
+    /// Bytes so far of shared storage that the launch asks for, if it does.
+    dynamic: Option<usize>,
     multiples: Vec<u64>,
     regions: Vec<Close>,
     /// The first thing that cannot be spelled.
@@ -172,28 +243,43 @@ struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    fn new(kernel: &'a Kernel, stage: &'a Stage, caps: &'a Caps) -> Body<'a> {
+    fn new(kernel: &'a Kernel, stage: &'a Stage, caps: &'a Caps, target: Target) -> Body<'a> {
         let ranges = Ranges::of(kernel);
+        let multiples = kernel.iter().map(|(v, _, _)| ranges.get(v).multiple_of);
+        let multiples: Vec<u64> = multiples.collect();
+        let shared = |(value, op, ty): (Value, Op, Type)| match op {
+            Op::Alloc { space: Space::Shared, len } if stage.members[value.idx()] => {
+                len as usize * ty.bytes()
+            }
+            _ => 0,
+        };
+        let shared: usize = kernel.iter().map(shared).sum();
         Body {
             kernel,
             stage,
             caps,
+            target,
             sync: Sync::new(kernel, stage),
+            chains: Chains::new(kernel),
+            copied: copied(kernel, caps, &multiples),
             out: String::new(),
             declared: String::new(),
             used: [0; 6],
             labels: 0,
             values: vec![Vec::new(); kernel.ops().len()],
             arrays: HashMap::default(),
+            addressed: addressed(kernel),
             bases: HashMap::default(),
-            multiples: kernel.iter().map(|(v, _, _)| ranges.get(v).multiple_of).collect(),
+            dynamic: (shared > caps.shared_bytes).then_some(0),
+            multiples,
             regions: Vec::new(),
             refused: None,
         }
     }
 
-    fn emit(mut self, name: &str, waits_first: bool) -> Emitted<String> {
-        if waits_first && waits(threads(self.stage.groups, self.stage.local)) {
+    /// The text, and the bytes of shared storage that the launch has to ask for.
+    fn emit(mut self, name: &str) -> Emitted<(String, usize)> {
+        if self.target.has_waits() && waits(threads(self.stage.groups, self.stage.local)) {
             self.line("griddepcontrol.wait;");
         }
         let mut parameters = Vec::new();
@@ -242,7 +328,7 @@ impl<'a> Body<'a> {
             }
         }
         let _ = write!(text, "{}{}    ret;\n}}\n", self.declared, self.out);
-        Ok(text)
+        Ok((text, self.dynamic.unwrap_or(0)))
     }
 
     fn line(&mut self, text: &str) {
@@ -363,7 +449,15 @@ impl<'a> Body<'a> {
             };
         }
         if dtype.bits() < 32 {
-            return self.refuse(format!("no {op} of {dtype}"));
+            // They are held and computed with as wider ones.
+            let wide = match class {
+                Class::Float => DType::F32,
+                _ if dtype.is_signed() => DType::I32,
+                _ => DType::U32,
+            };
+            let [a, b] = [x, y].map(|x| self.cast(dtype, wide, x));
+            let result = self.binary(op, wide, &a, &b);
+            return if op.is_comparison() { result } else { self.cast(wide, dtype, &result) };
         }
         let float = class == Class::Float;
         let rounded = if float { ".rn" } else { "" };
@@ -376,18 +470,15 @@ impl<'a> Body<'a> {
             Mul => self.set(kind, &format!("mul.lo.{name}"), &[x, y]),
             Div => self.set(kind, &format!("div{rounded}.{name}"), &[x, y]),
             Rem if !float => self.set(kind, &format!("rem.{name}"), &[x, y]),
-            Max | Min if dtype == DType::F32 => {
+            Max | Min if dtype == DType::F32 && self.target.is_ampere() => {
                 self.set(kind, &format!("{}.NaN.f32", op.name()), &[x, y])
             }
             Max | Min if float => {
-                let more = self.set(
-                    Reg::Pred,
-                    if op == Max { "setp.gt.f64" } else { "setp.lt.f64" },
-                    &[x, y],
-                );
-                let nan = self.set(Reg::Pred, "setp.nan.f64", &[x, x]);
-                let first = self.set(Reg::Pred, "or.pred", &[&more, &nan]);
-                self.set(kind, "selp.f64", &[x, y, &first])
+                let test = if op == Max { "gt" } else { "lt" };
+                let beyond = self.set(Reg::Pred, &format!("setp.{test}.{name}"), &[x, y]);
+                let nan = self.set(Reg::Pred, &format!("setp.nan.{name}"), &[x, x]);
+                let first = self.set(Reg::Pred, "or.pred", &[&beyond, &nan]);
+                self.set(kind, &format!("selp.{name}"), &[x, y, &first])
             }
             Max | Min => self.set(kind, &format!("{}.{name}", op.name()), &[x, y]),
             And | Or | Xor if !float => {
@@ -453,12 +544,31 @@ impl<'a> Body<'a> {
                 self.set(Reg::Pred, &format!("setp.{ne}.{of}"), &[x, &zero])
             }
             (F32, F16) => self.set(Reg::Half, "cvt.rn.f16.f32", &[x]),
-            (F32, BF16) => self.set(Reg::Half, "cvt.rn.bf16.f32", &[x]),
+            (F32, BF16) if self.target.is_ampere() => {
+                self.set(Reg::Half, "cvt.rn.bf16.f32", &[x])
+            }
+            (F32, BF16) => {
+                // Adding half of what is cut off, less one unless the last kept bit is odd, rounds ties to even; a
+                // NaN keeps its upper bits and stays quiet.
+                let word = self.set(Reg::Word, "mov.b32", &[x]);
+                let upper = self.set(Reg::Word, "shr.u32", &[&word, "16"]);
+                let odd = self.set(Reg::Word, "and.b32", &[&upper, "1"]);
+                let half = self.set(Reg::Word, "add.u32", &[&odd, "0x7fff"]);
+                let sum = self.set(Reg::Word, "add.u32", &[&word, &half]);
+                let rounded = self.set(Reg::Word, "shr.u32", &[&sum, "16"]);
+                let quiet = self.set(Reg::Word, "or.b32", &[&upper, "0x40"]);
+                let nan = self.set(Reg::Pred, "setp.nan.f32", &[x, x]);
+                let word = self.set(Reg::Word, "selp.b32", &[&quiet, &rounded, &nan]);
+                self.set(Reg::Half, "cvt.u16.u32", &[&word])
+            }
             (_, F16 | BF16) if from.bits() <= 16 => {
                 let single = self.cast(from, F32, x);
                 self.cast(F32, to, &single)
             }
-            (_, F16 | BF16) => self.refuse(format!("no {to} of {from}")),
+            (_, F16 | BF16) => {
+                let odd = self.rounded_to_odd(from, x);
+                self.cast(F32, to, &odd)
+            }
             (F64, F32) => self.set(Reg::Float, "cvt.rn.f32.f64", &[x]),
             (F32, F64) => self.set(Reg::Double, "cvt.f64.f32", &[x]),
             _ if float_from && to.bits() < 32 => {
@@ -496,6 +606,22 @@ impl<'a> Body<'a> {
         }
     }
 
+    /// A number as an `f32` that, rounded once more to a half, is what it would be if it had been rounded once:
+    /// truncated, with the last bit set if that cut anything off (Boldo and Melquiond 2008).
+    fn rounded_to_odd(&mut self, from: DType, x: &str) -> String {
+        let f = self.set(Reg::Float, &format!("cvt.rz.f32.{}", suffix(from)), &[x]);
+        let back = self.cast(DType::F32, from, &f);
+        let mut exact = self.binary(BinaryOp::Eq, from, &back, x);
+        if from == DType::F64 {
+            let nan = self.set(Reg::Pred, "setp.nan.f64", &[x, x]);
+            exact = self.set(Reg::Pred, "or.pred", &[&exact, &nan]);
+        }
+        let word = self.set(Reg::Word, "mov.b32", &[&f]);
+        let odd = self.set(Reg::Word, "or.b32", &[&word, "1"]);
+        let word = self.set(Reg::Word, "selp.b32", &[&word, &odd, &exact]);
+        self.set(Reg::Float, "mov.b32", &[&word])
+    }
+
     fn bitcast(&mut self, from: DType, to: DType, x: &str) -> String {
         match (reg(from), reg(to)) {
             _ if from == to => x.to_owned(),
@@ -517,6 +643,12 @@ impl<'a> Body<'a> {
 
     // Memory.
 
+    fn declare(&mut self, space: &str, value: Value, bytes: usize) -> String {
+        let name = format!("m{}", value.0);
+        let _ = writeln!(self.declared, "    {space} .b8 {name}[{bytes}];");
+        name
+    }
+
     /// The position along an axis, or how many there are.
     fn position(&mut self, register: &str, axis: usize, dtype: DType) -> String {
         let word =
@@ -525,26 +657,33 @@ impl<'a> Body<'a> {
     }
 
     fn space(&self, buf: Value) -> &'static str {
-        if matches!(self.kernel.op(buf), Op::Alloc { .. }) { "shared" } else { "global" }
+        match self.kernel.op(buf) {
+            Op::Alloc { space: Space::Shared, .. } => "shared",
+            Op::Alloc { .. } => "local",
+            _ => "global",
+        }
     }
 
-    /// The address of lane `lane` of an access in units of elements of the buffer.
-    fn address(&mut self, place: &Place, lane: u8) -> String {
+    /// The address of lane `lane` of an access: a register and the bytes beyond it.
+    fn at(&mut self, place: &Place, lane: usize) -> (String, i64) {
         let (ty, element) = (self.kernel.ty(place.index), self.kernel.ty(place.buf));
         let base = self.bases[&place.buf].clone();
-        let size = element.bytes();
-        let beyond = if ty.is_vector() { 0 } else { usize::from(lane) * size };
+        let size = element.bytes() as i64;
+        let beyond = match (ty.is_vector(), element.is_vector()) {
+            (true, _) => 0,
+            // Elements are whole vectors.
+            (false, true) => (lane * element.dtype.size()) as i64,
+            (false, false) => lane as i64 * size,
+        };
         if let Some(n) = self.kernel.constant(place.index).filter(|_| !ty.is_vector()) {
-            return format!("[{base}+{}]", n.to_i64() * size as i64 + beyond as i64);
+            return (base, n.to_i64() * size + beyond);
         }
         let lanes = self.lanes(place.index);
-        let index = if ty.is_vector() { &lanes[usize::from(lane)] } else { &lanes[0] };
-        let size = size.to_string();
+        let (index, size) = (&lanes[if ty.is_vector() { lane } else { 0 }], size.to_string());
         let at = if self.space(place.buf) == "shared" {
-            let word = if ty.dtype.bits() == 64 {
-                self.set(Reg::Word, "cvt.u32.u64", &[index])
-            } else {
-                index.clone()
+            let word = match ty.dtype.bits() {
+                64 => self.set(Reg::Word, "cvt.u32.u64", &[index]),
+                _ => index.clone(),
             };
             self.set(Reg::Word, "mad.lo.u32", &[&word, &size, &base])
         } else if ty.dtype.bits() == 64 {
@@ -552,7 +691,7 @@ impl<'a> Body<'a> {
         } else {
             self.set(Reg::Long, "mad.wide.s32", &[index, &size, &base])
         };
-        if beyond == 0 { format!("[{at}]") } else { format!("[{at}+{beyond}]") }
+        (at, beyond)
     }
 
     /// The predicate of an access of a lane, and of the thread that writes for all if `writes`.
@@ -580,45 +719,327 @@ impl<'a> Body<'a> {
 
     /// Lanes that an access moves at once.
     fn moved(&self, place: &Place, ty: Type) -> usize {
-        let lanes = usize::from(ty.lanes);
+        let (lanes, size) = (usize::from(ty.lanes), ty.dtype.size());
         let element = self.kernel.ty(place.buf);
         let vectors = self.kernel.ty(place.index).is_vector()
             || place.conds.iter().any(|&cond| self.kernel.ty(cond).is_vector());
-        if vectors || place.relaxed {
+        if lanes == 1 || vectors || place.relaxed {
             return 1;
         }
-        let known = element.lanes == ty.lanes && ty.is_vector()
-            || matches!(self.kernel.op(place.buf), Op::Param { .. })
-                && self.multiples[place.index.idx()].is_multiple_of(lanes as u64);
-        if known { lanes.min(TOGETHER).min(16 / ty.dtype.size()).max(1) } else { 1 }
+        // Buffers begin at multiples of 64 bytes.
+        let aligned = match element.lanes == ty.lanes {
+            true => lanes as u64,
+            false if matches!(self.kernel.op(place.buf), Op::Param { .. }) => {
+                match self.multiples[place.index.idx()] {
+                    0 => lanes as u64,
+                    n => 1 << n.trailing_zeros().min(5),
+                }
+            }
+            false => 1,
+        };
+        lanes.min(aligned as usize).min(MOVED / size).max(1)
     }
 
     /// The elements of a private array that an access is to.
-    fn cell(&mut self, place: &Place, lanes: u8) -> Option<Vec<(usize, usize)>> {
+    fn cells(&self, place: &Place, lanes: u8) -> Vec<(usize, usize)> {
         let index = self.kernel.constant(place.index);
-        let element = self.kernel.ty(place.buf).lanes;
-        let Some(index) = index.filter(|_| place.conds.is_empty()) else {
-            self.refuse("a private array with an index that varies");
-            return None;
-        };
-        let first = index.to_i64() as usize;
-        Some(match element == lanes {
+        let first = index.expect("invariant: it has no address").to_i64() as usize;
+        match self.kernel.ty(place.buf).lanes == lanes {
             true => (0..usize::from(lanes)).map(|lane| (first, lane)).collect(),
             false => (0..usize::from(lanes)).map(|lane| (first + lane, 0)).collect(),
-        })
+        }
     }
 
-    fn offset(&mut self, place: &Place, ty: Type, lane: usize) -> String {
-        let element = self.kernel.ty(place.buf);
-        if element.lanes == ty.lanes && ty.is_vector() {
-            // Elements are whole vectors.
-            let address = self.address(place, 0);
-            let bytes = lane * ty.dtype.size();
-            let inner = address.trim_end_matches(']').to_owned();
-            return if bytes == 0 { address } else { format!("{inner}+{bytes}]") };
-        }
-        self.address(place, lane as u8)
+    /// Lanes of less than 32 bits in words.
+    fn pack(&mut self, dtype: DType, lanes: &[String]) -> Vec<String> {
+        let words = lanes.chunks(4 / dtype.size()).map(|part| {
+            if dtype.size() == 2 && reg(dtype) == Reg::Half {
+                let pair = format!("{{{}, {}}}", part[0], part[1]);
+                return self.set(Reg::Word, "mov.b32", &[&pair]);
+            }
+            let mut word = "0".to_owned();
+            for (i, x) in part.iter().enumerate() {
+                let x = match dtype {
+                    DType::Bool => self.set(Reg::Word, "selp.u32", &["1", "0", x]),
+                    _ => x.clone(),
+                };
+                let (at, bits) = ((i * dtype.bits()).to_string(), dtype.bits().to_string());
+                word = self.set(Reg::Word, "bfi.b32", &[&x, &word, &at, &bits]);
+            }
+            word
+        });
+        words.collect()
     }
+
+    /// The lanes of words.
+    fn unpack(&mut self, dtype: DType, words: &[String]) -> Vec<String> {
+        let mut lanes = Vec::new();
+        for word in words {
+            if dtype.size() == 2 && reg(dtype) == Reg::Half {
+                let pair = [self.fresh(Reg::Half), self.fresh(Reg::Half)];
+                self.line(&format!("mov.b32 {{{}, {}}}, {word};", pair[0], pair[1]));
+                lanes.extend(pair);
+                continue;
+            }
+            let extract = if dtype.is_signed() { "bfe.s32" } else { "bfe.u32" };
+            for i in 0..4 / dtype.size() {
+                let (at, bits) = ((i * dtype.bits()).to_string(), dtype.bits().to_string());
+                let x = self.set(Reg::Word, extract, &[word, &at, &bits]);
+                lanes.push(match dtype {
+                    DType::Bool => self.set(Reg::Pred, "setp.ne.u32", &[&x, "0"]),
+                    _ => x,
+                });
+            }
+        }
+        lanes
+    }
+
+    /// Combines with an element by compare and exchange of the word around it; `result` becomes what it was.
+    fn exchange(&mut self, op: BinaryOp, place: &Place, lane: usize, x: &str, result: &str) {
+        let (dtype, space) = (self.kernel.ty(place.buf).dtype, self.space(place.buf));
+        let (base, beyond) = self.at(place, lane);
+        let (pointer, bits) = if space == "shared" { (Reg::Word, 32) } else { (Reg::Long, 64) };
+        let mut at = self.set(pointer, &format!("add.s{bits}"), &[&base, &beyond.to_string()]);
+        let narrow = dtype.bits() < 32;
+        let (word, width) = if dtype.bits() == 64 { (Reg::Long, 64) } else { (Reg::Word, 32) };
+        let mut shift = String::new();
+        if narrow {
+            let byte = self.set(pointer, &format!("and.b{bits}"), &[&at, "3"]);
+            at = self.set(pointer, &format!("and.b{bits}"), &[&at, "-4"]);
+            let byte = if bits == 64 { self.set(word, "cvt.u32.u64", &[&byte]) } else { byte };
+            shift = self.set(word, "shl.b32", &[&byte, "3"]);
+        }
+        let seen = self.set(word, &format!("ld.volatile.{space}.b{width}"), &[&format!("[{at}]")]);
+        let label = self.labels;
+        self.labels += 1;
+        self.out.push_str(&format!("$L{label}:\n"));
+        let old = self.set(word, &format!("mov.b{width}"), &[&seen]);
+        let y = if narrow {
+            let part = self.set(word, "shr.u32", &[&old, &shift]);
+            match reg(dtype) {
+                Reg::Half => self.set(Reg::Half, "cvt.u16.u32", &[&part]),
+                Reg::Pred => {
+                    let byte = self.set(word, "and.b32", &[&part, "255"]);
+                    self.set(Reg::Pred, "setp.ne.u32", &[&byte, "0"])
+                }
+                _ => self.set(word, &format!("cvt.{}.u32", suffix(dtype)), &[&part]),
+            }
+        } else {
+            self.bitcast(if width == 64 { DType::U64 } else { DType::U32 }, dtype, &old)
+        };
+        let z = self.binary(op, dtype, &y, x);
+        let new = if narrow {
+            let z = match reg(dtype) {
+                Reg::Half => self.set(word, "cvt.u32.u16", &[&z]),
+                Reg::Pred => self.set(word, "selp.u32", &["1", "0", &z]),
+                _ => z,
+            };
+            self.set(word, "bfi.b32", &[&z, &old, &shift, &dtype.bits().to_string()])
+        } else {
+            self.bitcast(dtype, if width == 64 { DType::U64 } else { DType::U32 }, &z)
+        };
+        self.line(&format!("atom.{space}.cas.b{width} {seen}, [{at}], {old}, {new};"));
+        let again = self.set(Reg::Pred, &format!("setp.ne.u{width}"), &[&seen, &old]);
+        self.line(&format!("@{again} bra $L{label};"));
+        self.assign(dtype, result, &y);
+    }
+
+    /// Gives a register another value.
+    fn assign(&mut self, dtype: DType, to: &str, x: &str) {
+        match dtype {
+            DType::Bool => self.line(&format!("or.pred {to}, {x}, {x};")),
+            _ => self.line(&format!("mov.{} {to}, {x};", bits(dtype))),
+        }
+    }
+
+    /// The instruction that combines indivisibly, where there is one.
+    fn indivisible(op: BinaryOp, dtype: DType) -> Option<(&'static str, &'static str)> {
+        use BinaryOp::{Add, And, Max, Min, Or, Sub, Xor};
+        let integer = dtype.is_int() && dtype.bits() >= 32;
+        let unsigned = if dtype.bits() == 64 { "u64" } else { "u32" };
+        match op {
+            Add | Sub if integer => Some(("add", unsigned)),
+            Add if matches!(dtype, DType::F32 | DType::F64) => Some(("add", suffix(dtype))),
+            Max | Min if integer => Some((op.name(), suffix(dtype))),
+            And | Or | Xor if integer => Some((op.name(), bits(dtype))),
+            _ => None,
+        }
+    }
+
+    /// Lanes that the warp of this thread has.
+    fn warp(&mut self, own: &str) -> String {
+        let threads: u64 = self.stage.local.iter().product();
+        if threads.is_multiple_of(32) {
+            return "32".to_owned();
+        }
+        // Threads are numbered along x first.
+        let mut at = "0".to_owned();
+        for axis in [2, 1, 0] {
+            let i = self.position("tid", axis, DType::U32);
+            let n = self.stage.local[axis].to_string();
+            at = self.set(Reg::Word, "mad.lo.u32", &[&at, &n, &i]);
+        }
+        let before = self.set(Reg::Word, "sub.u32", &[&at, own]);
+        let left = self.set(Reg::Word, "sub.u32", &[&threads.to_string(), &before]);
+        self.set(Reg::Word, "min.u32", &[&left, "32"])
+    }
+
+    fn shuffle(&mut self, kind: ShuffleKind, dtype: DType, x: &str, lane: &str) -> String {
+        let own = self.set(Reg::Word, "mov.u32", &["%laneid"]);
+        let lanes = self.warp(&own);
+        let lanes = self.cast(DType::U32, DType::U64, &lanes);
+        let long = self.cast(DType::U32, DType::U64, &own);
+        let from = match kind {
+            ShuffleKind::Index => lane.to_owned(),
+            ShuffleKind::Xor => self.set(Reg::Long, "xor.b64", &[&long, lane]),
+            ShuffleKind::Down => self.set(Reg::Long, "add.u64", &[&long, lane]),
+        };
+        let exists = self.set(Reg::Pred, "setp.lt.u64", &[&from, &lanes]);
+        let from = self.set(Reg::Long, "selp.b64", &[&from, &long, &exists]);
+        let from = self.set(Reg::Word, "cvt.u32.u64", &[&from]);
+        let exchange = |this: &mut Self, word: &str| {
+            this.set(Reg::Word, "shfl.sync.idx.b32", &[word, &from, "0x1f", "0xffffffff"])
+        };
+        let x = self.copy(dtype, x);
+        if dtype.bits() == 64 {
+            let long = self.bitcast(dtype, DType::U64, &x);
+            let (low, high) = (self.fresh(Reg::Word), self.fresh(Reg::Word));
+            self.line(&format!("mov.b64 {{{low}, {high}}}, {long};"));
+            let (low, high) = (exchange(self, &low), exchange(self, &high));
+            let long = self.set(Reg::Long, "mov.b64", &[&format!("{{{low}, {high}}}")]);
+            return self.bitcast(DType::U64, dtype, &long);
+        }
+        if dtype == DType::Bool {
+            let word = self.set(Reg::Word, "selp.u32", &["1", "0", &x]);
+            let got = exchange(self, &word);
+            return self.set(Reg::Pred, "setp.ne.u32", &[&got, "0"]);
+        }
+        let word = self.bitcast(dtype, DType::U32, &x);
+        let got = exchange(self, &word);
+        self.bitcast(DType::U32, dtype, &got)
+    }
+
+    /// A product of matrices of 16 x 16 that the lanes of a warp hold: two instructions for eight columns each.
+    fn mma(&mut self, row: Row, [a, b, c]: [Value; 3]) -> Vec<String> {
+        let name = suffix(row.factor);
+        let [a, b] = [a, b].map(|x| {
+            let lanes = self.lanes(x);
+            self.pack(row.factor, &lanes)
+        });
+        let mut sums = self.lanes(c);
+        for i in [0, 2] {
+            let places = [i, i + 1, i + 4, i + 5];
+            let parts: &[(&str, &[usize], &[usize])] = match self.target.is_ampere() {
+                true => &[("k16", &[0, 1, 2, 3], &[0, 1])],
+                false => &[("k8", &[0, 1], &[0]), ("k8", &[2, 3], &[1])],
+            };
+            for (depth, left, right) in parts {
+                let list = |all: Vec<&String>| {
+                    format!("{{{}}}", all.into_iter().cloned().collect::<Vec<_>>().join(", "))
+                };
+                let new: Vec<String> = places.iter().map(|_| self.fresh(Reg::Float)).collect();
+                let d = list(new.iter().collect());
+                let left = list(left.iter().map(|&k| &a[k]).collect());
+                let right = list(right.iter().map(|&k| &b[i + k]).collect());
+                let before = list(places.iter().map(|&k| &sums[k]).collect());
+                self.line(&format!(
+                    "mma.sync.aligned.m16n8{depth}.row.col.f32.{name}.{name}.f32 {d}, {left}, {right}, {before};"
+                ));
+                for (place, x) in places.into_iter().zip(new) {
+                    sums[place] = x;
+                }
+            }
+        }
+        sums
+    }
+}
+
+impl Body<'_> {
+    /// Writes what stands around wide instructions.
+    fn around(&mut self, steps: &[Step]) {
+        for step in steps {
+            match step {
+                Step::Begin => self.line("wgmma.fence.sync.aligned;"),
+                Step::End => self.line("wgmma.commit_group.sync.aligned;"),
+                Step::Wait { later } => {
+                    self.line(&format!("wgmma.wait_group.sync.aligned {later};"));
+                }
+                Step::Settled(_) => {}
+            }
+        }
+    }
+
+    /// What the instructions call a descriptor: where the matrix begins, that it lies in rows of 128 bytes, eight
+    /// of which are 1024, and that slots of 16 bytes are in other places in each of them.
+    fn panel(&mut self, buf: Value, index: Value) -> String {
+        let (base, slot) = (self.bases[&buf].clone(), self.held(index));
+        let slot = self.cast(self.kernel.ty(index).dtype, DType::U32, &slot);
+        let start = self.set(Reg::Word, "shr.u32", &[&base, "4"]);
+        let start = self.set(Reg::Word, "or.b32", &[&start, "0x10000"]);
+        let start = self.set(Reg::Word, "add.u32", &[&start, &slot]);
+        let rows = self.set(Reg::Word, "mov.u32", &["0x40000040"]);
+        self.set(Reg::Long, "mov.b64", &[&format!("{{{start}, {rows}}}")])
+    }
+
+    /// A wide product: 64 rows, 64 columns, 16 steps, of 128 threads.
+    fn wide(&mut self, row: Row, value: Value, [a, b, c]: [Value; 3]) -> Vec<String> {
+        let (steps, goes_on) = self.chains.extend(value, c);
+        let (begin, before) = match steps.split_last() {
+            Some((last, before)) => (Some(*last), before),
+            None => (None, &[][..]),
+        };
+        self.around(before);
+        let zero = is_zero(self.kernel, c);
+        let n = usize::from(self.kernel.ty(c).lanes);
+        let sums: Vec<String> = if zero {
+            (0..n).map(|_| self.fresh(Reg::Float)).collect()
+        } else {
+            let lanes = self.lanes(c);
+            match goes_on {
+                true => lanes,
+                false => lanes.iter().map(|x| self.copy(DType::F32, x)).collect(),
+            }
+        };
+        self.around(begin.as_slice());
+        let keep = self.set(Reg::Pred, "setp.ne.u32", &[if zero { "0" } else { "1" }, "0"]);
+        let (name, all, right) = (suffix(row.factor), sums.join(", "), self.held(b));
+        let turned = u8::from(row.shape == Shape::Turned);
+        let (left, signs) = match self.kernel.op(a) {
+            Op::Panel { .. } => (self.held(a), "1, 1, 0"),
+            _ => {
+                let lanes = self.lanes(a);
+                (format!("{{{}}}", self.pack(row.factor, &lanes).join(", ")), "1, 1")
+            }
+        };
+        let instruction = format!("wgmma.mma_async.sync.aligned.m64n64k16.f32.{name}.{name}");
+        self.line(&format!(
+            "{instruction} {{{all}}}, {left}, {right}, {keep}, {signs}, {turned};"
+        ));
+        sums
+    }
+}
+
+/// Private arrays that are accessed at indices that vary, or are large.
+fn addressed(kernel: &Kernel) -> HashSet<Value> {
+    let is_private = |buf| matches!(kernel.op(buf), Op::Alloc { space: Space::Register, .. });
+    let mut found = HashSet::new();
+    for (value, op, _) in kernel.iter() {
+        match op {
+            Op::Load { buf, index, .. } | Op::Store { buf, index, .. }
+                if is_private(buf) && kernel.constant(index).is_none() =>
+            {
+                found.insert(buf);
+            }
+            Op::Atomic { buf, .. } if is_private(buf) => {
+                found.insert(buf);
+            }
+            Op::Alloc { space: Space::Register, len } if len > MOST_REGISTERS => {
+                found.insert(value);
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 impl<'a> Emitter<'a> for Body<'a> {
@@ -634,29 +1055,48 @@ impl<'a> Emitter<'a> for Body<'a> {
         true
     }
 
+    fn before(&mut self, op: Op) {
+        let steps = self.chains.before(op);
+        self.around(&steps);
+    }
+
     fn barrier(&mut self, _scope: BarrierScope) {
+        if self.copied.contains(&true) {
+            self.line("cp.async.wait_all;");
+        }
+        if self.kernel.ops().iter().any(|op| matches!(op, Op::Panel { .. })) {
+            // What was stored to shared storage is seen by matrix instructions.
+            self.line("fence.proxy.async.shared::cta;");
+        }
         self.line("bar.sync 0;");
     }
 
     fn alloc(&mut self, value: Value, space: Space, ty: Type, len: u32) {
-        if space == Space::Shared {
-            let bytes = len.max(1) as usize * ty.bytes();
-            if bytes > self.caps.shared_bytes {
-                self.refuse("more shared storage than launches have unasked");
+        let bytes = len.max(1) as usize * ty.bytes();
+        let base = match (space, &mut self.dynamic) {
+            (Space::Shared, Some(used)) => {
+                let at = used.to_string();
+                *used = (*used + bytes).next_multiple_of(ALIGN);
+                let start = self.set(Reg::Word, "mov.u32", &["dynamic"]);
+                self.set(Reg::Word, "add.u32", &[&start, &at])
             }
-            let _ =
-                writeln!(self.declared, "    .shared .align {ALIGN} .b8 m{}[{bytes}];", value.0);
-            let base = self.set(Reg::Word, "mov.u32", &[&format!("m{}", value.0)]);
-            self.bases.insert(value, base);
-            return;
-        }
-        let kind = reg(ty.dtype);
-        let cell = |this: &mut Self| (0..ty.lanes).map(|_| this.fresh(kind)).collect();
-        if len > 256 {
-            self.refuse("a large private array");
-        }
-        let cells = (0..len).map(|_| cell(self)).collect();
-        self.arrays.insert(value, cells);
+            (Space::Shared, None) => {
+                let name = self.declare(&format!(".shared .align {ALIGN}"), value, bytes);
+                self.set(Reg::Word, "mov.u32", &[&name])
+            }
+            _ if self.addressed.contains(&value) => {
+                let name = self.declare(&format!(".local .align {MOVED}"), value, bytes);
+                self.set(Reg::Long, "mov.u64", &[&name])
+            }
+            _ => {
+                let kind = reg(ty.dtype);
+                let cell = |this: &mut Self| (0..ty.lanes).map(|_| this.fresh(kind)).collect();
+                let cells = (0..len).map(|_| cell(self)).collect();
+                self.arrays.insert(value, cells);
+                return;
+            }
+        };
+        self.bases.insert(value, base);
     }
 
     fn open_if(&mut self, cond: Value) {
@@ -690,78 +1130,84 @@ impl<'a> Emitter<'a> for Body<'a> {
         let i = self.copy(dtype, &start);
         let (start, end) = (self.labels, self.labels + 1);
         self.labels += 2;
-        self.out.push_str(&format!("$L{start}:\n"));
         let over = self.set(Reg::Pred, &format!("setp.ge.{}", suffix(dtype)), &[&i, &len]);
         self.line(&format!("@{over} bra $L{end};"));
+        self.out.push_str(&format!("$L{start}:\n"));
         self.values[counter.idx()] = vec![i.clone()];
-        self.regions.push(Close::Loop { start, end, counter: i, dtype, step });
+        self.regions.push(Close::Loop { start, end, counter: i, len, dtype, step });
     }
 
     fn close(&mut self) {
         match self.regions.pop().expect("invariant: regions are balanced") {
             Close::Nothing => {}
             Close::If { end } => self.out.push_str(&format!("$L{end}:\n")),
-            Close::Loop { start, end, counter, dtype, step } => {
-                self.line(&format!("add.{} {counter}, {counter}, {step};", suffix(dtype)));
-                self.line(&format!("bra.uni $L{start};"));
+            Close::Loop { start, end, counter, len, dtype, step } => {
+                let of = suffix(dtype);
+                self.line(&format!("add.{of} {counter}, {counter}, {step};"));
+                let more = self.set(Reg::Pred, &format!("setp.lt.{of}"), &[&counter, &len]);
+                self.line(&format!("@{more} bra $L{start};"));
                 self.out.push_str(&format!("$L{end}:\n"));
             }
         }
     }
 
     fn load(&mut self, value: Value, ty: Type, place: &Place) -> Emitted {
-        if !self.sync.is_memory(place.buf) {
-            let Some(cells) = self.cell(place, ty.lanes) else {
-                self.values[value.idx()] = vec!["0".to_owned(); ty.lanes.into()];
-                return Ok(());
-            };
-            let array = self.arrays[&place.buf].clone();
-            let lanes = cells.into_iter().map(|(i, lane)| self.copy(ty.dtype, &array[i][lane]));
+        let dtype = ty.dtype;
+        if self.copied[value.idx()] {
+            return Ok(());
+        }
+        if let Some(array) = self.arrays.get(&place.buf).cloned() {
+            let cells = self.cells(place, ty.lanes).into_iter();
+            let lanes = cells.map(|(i, lane)| self.copy(dtype, &array[i][lane]));
             self.values[value.idx()] = lanes.collect();
             return Ok(());
         }
-        let (n, dtype, space) = (self.moved(place, ty), ty.dtype, self.space(place.buf));
+        let (n, space) = (self.moved(place, ty), self.space(place.buf));
         let access = if place.relaxed || place.awaited { ".volatile" } else { "" };
+        // Several lanes in a word are moved as words.
+        let packed = dtype.bits() < 32 && n * dtype.size() >= 4;
+        let (held, unit, of) = match packed {
+            true => (Reg::Word, DType::U32, "b32"),
+            false if dtype == DType::Bool => (Reg::Word, DType::U32, "u8"),
+            false => (reg(dtype), dtype, memory(dtype)),
+        };
+        let units = if packed { n * dtype.size() / 4 } else { n };
         let mut lanes = Vec::new();
         for first in (0..usize::from(ty.lanes)).step_by(n) {
-            let held = if dtype == DType::Bool { Reg::Word } else { reg(dtype) };
-            let targets: Vec<String> = (0..n).map(|_| self.fresh(held)).collect();
+            let targets: Vec<String> = (0..units).map(|_| self.fresh(held)).collect();
             let test = self.test(place, first as u8, false);
-            let at = self.offset(place, ty, first);
+            let (base, beyond) = self.at(place, first);
             if test.is_some() {
-                let zero = match dtype {
-                    DType::Bool => "0".to_owned(),
-                    _ => self.zero(dtype),
-                };
-                let moved = if dtype == DType::Bool { "b32" } else { bits(dtype) };
+                let zero = self.zero(unit);
                 for target in &targets {
-                    self.line(&format!("mov.{moved} {target}, {zero};"));
+                    self.assign(unit, target, &zero);
                 }
             }
-            let guard = test.map_or(String::new(), |test| format!("@{test} "));
-            let (list, width) = match n {
-                1 => (targets[0].clone(), String::new()),
-                _ => (format!("{{{}}}", targets.join(", ")), format!(".v{n}")),
-            };
-            let label = self.labels;
-            if place.awaited {
-                self.labels += 1;
-                self.out.push_str(&format!("$L{label}:\n"));
-            }
-            self.line(&format!("{guard}ld{access}.{space}{width}.{} {list}, {at};", memory(dtype)));
-            if place.awaited {
-                if !guard.is_empty() {
-                    self.refuse("a guarded wait");
+            let guard = test.as_ref().map_or(String::new(), |test| format!("@{test} "));
+            let (list, width) = vector(&targets);
+            if !place.awaited {
+                let load = format!("ld{access}.{space}{width}.{of}");
+                self.line(&format!("{guard}{load} {list}, [{base}+{beyond}];"));
+            } else {
+                let (start, end) = (self.labels, self.labels + 1);
+                self.labels += 2;
+                if let Some(test) = &test {
+                    self.line(&format!("@!{test} bra $L{end};"));
                 }
+                self.out.push_str(&format!("$L{start}:\n"));
+                self.line(&format!("ld.volatile.{space}.{of} {list}, [{base}+{beyond}];"));
                 let zero = self.zero(dtype);
                 let again = self.binary(BinaryOp::Eq, dtype, &targets[0], &zero);
-                self.line(&format!("@{again} bra $L{label};"));
+                self.line(&format!("@{again} bra $L{start};"));
+                self.out.push_str(&format!("$L{end}:\n"));
             }
-            for target in targets {
-                lanes.push(match dtype {
-                    DType::Bool => self.set(Reg::Pred, "setp.ne.u32", &[&target, "0"]),
-                    _ => target,
-                });
+            match packed {
+                true => lanes.extend(self.unpack(dtype, &targets)),
+                false if dtype == DType::Bool => {
+                    let test = |target: &String| self.set(Reg::Pred, "setp.ne.u32", &[target, "0"]);
+                    lanes.extend(targets.iter().map(test).collect::<Vec<_>>());
+                }
+                false => lanes.extend(targets),
             }
         }
         self.values[value.idx()] = lanes;
@@ -769,80 +1215,120 @@ impl<'a> Emitter<'a> for Body<'a> {
     }
 
     fn store(&mut self, place: &Place, x: Value) -> Emitted {
-        let (ty, values) = (self.kernel.ty(x), self.lanes(x));
-        if !self.sync.is_memory(place.buf) {
-            let Some(cells) = self.cell(place, ty.lanes) else { return Ok(()) };
-            let array = self.arrays[&place.buf].clone();
-            for ((i, lane), x) in cells.into_iter().zip(values) {
-                let to = &array[i][lane];
-                match ty.dtype {
-                    DType::Bool => self.line(&format!("or.pred {to}, {x}, {x};")),
-                    dtype => self.line(&format!("mov.{} {to}, {x};", bits(dtype))),
-                }
+        let ty = self.kernel.ty(x);
+        if let (true, Op::Load { order, buf, index }) = (self.copied[x.idx()], self.kernel.op(x)) {
+            let from = Place::of(self.kernel, order, buf, index)?;
+            let test = self.test(place, 0, true);
+            let ((to, a), (from, b)) = (self.at(place, 0), self.at(&from, 0));
+            let guard = test.map_or(String::new(), |test| format!("@{test} "));
+            let copy = format!("cp.async.cg.shared.global [{to}+{a}], [{from}+{b}], {MOVED}");
+            self.line(&format!("{guard}{copy};"));
+            return Ok(());
+        }
+        let values = self.lanes(x);
+        let dtype = ty.dtype;
+        if let Some(array) = self.arrays.get(&place.buf).cloned() {
+            for ((i, lane), x) in self.cells(place, ty.lanes).into_iter().zip(values) {
+                self.assign(dtype, &array[i][lane], &x);
             }
             return Ok(());
         }
         let (n, space) = (self.moved(place, ty), self.space(place.buf));
         let access = if place.relaxed { ".volatile" } else { "" };
+        let packed = dtype.bits() < 32 && n * dtype.size() >= 4;
         for first in (0..values.len()).step_by(n) {
             let test = self.test(place, first as u8, true);
-            let at = self.offset(place, ty, first);
-            let mut list = Vec::new();
-            for x in &values[first..first + n] {
-                list.push(match ty.dtype {
+            let (base, beyond) = self.at(place, first);
+            let part = &values[first..first + n];
+            let (list, of) = if packed {
+                (self.pack(dtype, part), "b32")
+            } else {
+                let held = |x: &String| match dtype {
                     DType::Bool => self.set(Reg::Word, "selp.u32", &["1", "0", x]),
                     dtype if !x.starts_with('%') => self.copy(dtype, x),
                     _ => x.clone(),
-                });
-            }
-            let guard = test.map_or(String::new(), |test| format!("@{test} "));
-            let (list, width) = match n {
-                1 => (list[0].clone(), String::new()),
-                _ => (format!("{{{}}}", list.join(", ")), format!(".v{n}")),
+                };
+                (part.iter().map(held).collect(), memory(dtype))
             };
-            self.line(&format!(
-                "{guard}st{access}.{space}{width}.{} {at}, {list};",
-                memory(ty.dtype)
-            ));
+            let guard = test.map_or(String::new(), |test| format!("@{test} "));
+            let (list, width) = vector(&list);
+            let store = format!("st{access}.{space}{width}.{of}");
+            self.line(&format!("{guard}{store} [{base}+{beyond}], {list};"));
         }
         Ok(())
     }
 
     fn atomic(&mut self, old: Option<Value>, op: BinaryOp, place: &Place, x: Value) -> Emitted {
-        use BinaryOp::{Add, And, Max, Min, Or, Sub, Xor};
         let (ty, values, space) = (self.kernel.ty(x), self.lanes(x), self.space(place.buf));
         let dtype = ty.dtype;
-        let integer = dtype.is_int() && dtype.bits() >= 32;
-        let unsigned = if dtype.bits() == 64 { "u64" } else { "u32" };
-        let (name, of) = match op {
-            Add | Sub if integer => ("add", unsigned),
-            Add if matches!(dtype, DType::F32 | DType::F64) => ("add", suffix(dtype)),
-            Max | Min if integer => (op.name(), suffix(dtype)),
-            And | Or | Xor if integer => (op.name(), bits(dtype)),
-            _ => return Err(format!("no atomic {op} of {dtype}")),
-        };
-        if old.is_some() && self.sync.idle_axes().next().is_some()
-            || self.kernel.ty(place.buf).is_vector()
-        {
-            return Err("an atomic whose result the group shares".into());
-        }
-        let mut lanes = Vec::new();
+        let shares = old.is_some()
+            && self.sync.is_memory(place.buf)
+            && self.sync.idle_axes().next().is_some();
+        let (mut lanes, mut shared) = (Vec::new(), Vec::new());
         for (lane, x) in values.iter().enumerate() {
-            let x = if op == Sub { self.unary(UnaryOp::Neg, dtype, x) } else { x.clone() };
             let test = self.test(place, lane as u8, true);
-            let at = self.address(place, lane as u8);
-            let guard = test.map_or(String::new(), |test| format!("@{test} "));
-            let result = self.fresh(reg(dtype));
-            if !guard.is_empty() {
-                let zero = self.zero(dtype);
-                self.line(&format!("mov.{} {result}, {zero};", bits(dtype)));
+            let result = self.zero(dtype);
+            let result = self.copy(dtype, &result);
+            let end = self.labels;
+            self.labels += 1;
+            if let Some(test) = &test {
+                self.line(&format!("@!{test} bra $L{end};"));
             }
-            self.line(&format!("{guard}atom.{space}.{name}.{of} {result}, {at}, {x};"));
+            match Self::indivisible(op, dtype) {
+                Some((name, of)) => {
+                    let negated = op == BinaryOp::Sub;
+                    let x = if negated { self.unary(UnaryOp::Neg, dtype, x) } else { x.clone() };
+                    let (base, beyond) = self.at(place, lane);
+                    let of = format!("{space}.{name}.{of}");
+                    if old.is_some() {
+                        self.line(&format!("atom.{of} {result}, [{base}+{beyond}], {x};"));
+                    } else {
+                        self.line(&format!("red.{of} [{base}+{beyond}], {x};"));
+                    }
+                }
+                None => self.exchange(op, place, lane, x, &result),
+            }
+            self.out.push_str(&format!("$L{end}:\n"));
+            if let (true, Some(value)) = (shares, old) {
+                // What the first thread gets, all threads of the group have to see.
+                let name = format!("a{}_{lane}", value.0);
+                let bytes = dtype.size();
+                let _ = writeln!(self.declared, "    .shared .align 8 .b8 {name}[{bytes}];");
+                let held = match dtype {
+                    DType::Bool => self.set(Reg::Word, "selp.u32", &["1", "0", &result]),
+                    _ => result.clone(),
+                };
+                let mut first: Option<String> = None;
+                for axis in self.sync.idle_axes().collect::<Vec<_>>() {
+                    let at = self.position("tid", axis, DType::U32);
+                    let here = self.set(Reg::Pred, "setp.eq.u32", &[&at, "0"]);
+                    first = Some(match first {
+                        None => here,
+                        Some(all) => self.set(Reg::Pred, "and.pred", &[&all, &here]),
+                    });
+                }
+                let first = first.expect("invariant: an axis is idle");
+                self.line(&format!("@{first} st.shared.{} [{name}], {held};", memory(dtype)));
+                shared.push(name);
+            }
             lanes.push(result);
         }
-        if let Some(value) = old {
-            self.values[value.idx()] = lanes;
+        let Some(value) = old else { return Ok(()) };
+        if shares {
+            let barrier = self.sync.broadcast()?;
+            synchronise(self, barrier);
+            lanes.clear();
+            for name in shared {
+                let held = if dtype == DType::Bool { Reg::Word } else { reg(dtype) };
+                let load = format!("ld.shared.{}", memory(dtype));
+                let x = self.set(held, &load, &[&format!("[{name}]")]);
+                lanes.push(match dtype {
+                    DType::Bool => self.set(Reg::Pred, "setp.ne.u32", &[&x, "0"]),
+                    _ => x,
+                });
+            }
         }
+        self.values[value.idx()] = lanes;
         Ok(())
     }
 
@@ -898,68 +1384,47 @@ impl<'a> Emitter<'a> for Body<'a> {
     }
 
     fn together(&mut self, value: Value, op: Op, ty: Type) -> Emitted {
-        let Op::Shuffle { kind, x, lane } = op else {
-            return Err("no matrix instructions".into());
+        let lanes = match op {
+            Op::Shuffle { kind, x, lane } => {
+                let asked = self.held(lane);
+                let asked = self.cast(self.kernel.ty(lane).dtype, DType::U64, &asked);
+                let asked = self.copy(DType::U64, &asked);
+                let lanes = self.lanes(x);
+                lanes.iter().map(|x| self.shuffle(kind, ty.dtype, x, &asked)).collect()
+            }
+            Op::Mma { row, a, b, c } => match mma::ROWS[usize::from(row)] {
+                row if row.is_wide() => self.wide(row, value, [a, b, c]),
+                row => self.mma(row, [a, b, c]),
+            },
+            Op::Panel { buf, index } => vec![self.panel(buf, index)],
+            _ => unreachable!("invariant: threads do nothing else together"),
         };
-        let threads: u64 = self.stage.local.iter().product();
-        if !threads.is_multiple_of(32) || ty.is_vector() || ty.dtype.bits() < 32 {
-            return Err("a shuffle of a part of a warp".into());
-        }
-        let own = self.set(Reg::Word, "mov.u32", &["%laneid"]);
-        let own = self.cast(DType::U32, DType::U64, &own);
-        let asked = self.held(lane);
-        let asked = self.cast(self.kernel.ty(lane).dtype, DType::U64, &asked);
-        let from = match kind {
-            ShuffleKind::Index => asked,
-            ShuffleKind::Xor => self.set(Reg::Long, "xor.b64", &[&own, &asked]),
-            ShuffleKind::Down => self.set(Reg::Long, "add.u64", &[&own, &asked]),
-        };
-        let exists = self.set(Reg::Pred, "setp.lt.u64", &[&from, "32"]);
-        let from = self.set(Reg::Long, "selp.b64", &[&from, &own, &exists]);
-        let from = self.set(Reg::Word, "cvt.u32.u64", &[&from]);
-        let x = self.held(x);
-        let x = self.copy(ty.dtype, &x);
-        let exchange = |this: &mut Self, word: &str| {
-            this.set(Reg::Word, "shfl.sync.idx.b32", &[word, &from, "0x1f", "0xffffffff"])
-        };
-        let result = if ty.dtype.bits() == 64 {
-            let long = self.bitcast(ty.dtype, DType::U64, &x);
-            let (low, high) = (self.fresh(Reg::Word), self.fresh(Reg::Word));
-            self.line(&format!("mov.b64 {{{low}, {high}}}, {long};"));
-            let (low, high) = (exchange(self, &low), exchange(self, &high));
-            let long = self.set(Reg::Long, "mov.b64", &[&format!("{{{low}, {high}}}")]);
-            self.bitcast(DType::U64, ty.dtype, &long)
-        } else {
-            let word = self.bitcast(ty.dtype, DType::U32, &x);
-            let got = exchange(self, &word);
-            self.bitcast(DType::U32, ty.dtype, &got)
-        };
-        self.values[value.idx()] = vec![result];
+        self.values[value.idx()] = lanes;
         Ok(())
     }
 }
 
-/// Whether a kernel reads or writes nothing that this file could not spell is known by trying only.
+/// Registers as one operand, and how many they are.
+fn vector(registers: &[String]) -> (String, String) {
+    match registers {
+        [one] => (one.clone(), String::new()),
+        all => (format!("{{{}}}", all.join(", ")), format!(".v{}", all.len())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::caps::{Facts, caps};
 
     #[test]
-    fn a_sum_of_two_buffers_is_a_few_instructions() {
-        let text = "kernel add
-            buffer 0 : f32[256] read
-            buffer 1 : f32[256] write
-            %p param 0 read : f32
-            %q param 1 write : f32
-            %n const 256 : i64
-            %i loop local %n
-            %x load %p[%i] : f32
-            %y add %x, %x : f32
-            %s store %q[%i], %y : f32
-            %e end %i";
-        let kernel = Verified::new(&text.parse().unwrap()).unwrap();
-        let unit = translate(&kernel, &caps(&Facts::typical()), (9, 0)).unwrap();
-        assert!(unit.source.contains("add.rn.f32"), "{}", unit.source);
+    fn targets_are_what_device_and_driver_know() {
+        let arch = |capability, driver| Target::of(capability, driver).map(|target| target.arch);
+        assert_eq!(arch((9, 0), 13_000), Some("sm_90a"));
+        assert_eq!(arch((9, 0), 11_080), Some("sm_90"));
+        assert_eq!(arch((9, 0), 11_040), Some("sm_80"));
+        assert_eq!(arch((10, 0), 13_000), Some("sm_90"));
+        assert_eq!(arch((8, 6), 12_000), Some("sm_80"));
+        assert_eq!(arch((6, 1), 12_000), Some("sm_60"));
+        assert_eq!(arch((5, 2), 12_000), None);
     }
 }

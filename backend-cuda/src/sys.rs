@@ -139,7 +139,7 @@ functions! {
     cuDeviceGetName cuDeviceTotalMem_v2 cuDeviceGetDefaultMemPool cuDevicePrimaryCtxRetain
     cuCtxSetCurrent
     // Code.
-    cuModuleLoadData cuModuleGetFunction cuModuleUnload cuFuncSetAttribute cuLaunchKernel
+    cuLinkCreate_v2 cuLinkAddData_v2 cuLinkComplete cuLinkDestroy cuModuleLoadData cuModuleGetFunction cuModuleUnload cuFuncSetAttribute cuLaunchKernel
     // Memory.
     cuMemAlloc_v2 cuMemFree_v2 cuMemAllocAsync cuMemFreeAsync cuMemHostAlloc cuMemFreeHost
     cuMemPoolSetAttribute cuMemPoolTrimTo cuMemcpyDtoDAsync_v2 cuMemcpyDtoHAsync_v2

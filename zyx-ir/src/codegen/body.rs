@@ -2,7 +2,7 @@
 
 use super::dialect::Position;
 use super::expr::Speller;
-use super::matrix;
+use super::matrix::{self, Chains};
 use super::place::Place;
 use super::stages::{self, Stage};
 use super::sync::{Spread, Sync};
@@ -27,15 +27,9 @@ pub(super) struct Body<'a, 'd> {
     pub(super) sync: Sync<'a>,
     /// For each value a number that it is a multiple of, where the dialect asks.
     pub(super) multiples: Vec<u64>,
-    /// For each value how often it is an operand.
-    pub(super) uses: Vec<u32>,
     /// Loads that the device copies to where they are stored.
     pub(super) copied: Vec<bool>,
-    /// Results of chains of matrix instructions that are under way, and whether the last may go on.
-    pub(super) pending: Vec<Value>,
-    pub(super) chain: bool,
-    /// For each open region those that were under way in front of it, if it is a branch.
-    pub(super) branches: Vec<Option<Vec<Value>>>,
+    pub(super) chains: Chains<'a>,
     /// Bytes so far of shared storage that the launch asks for, if it does.
     dynamic: Option<usize>,
 }
@@ -62,16 +56,15 @@ impl<'a, 'd> Body<'a, 'd> {
             shared: String::new(),
             sync: Sync::new(kernel, stage),
             multiples,
-            uses: matrix::uses(kernel),
             copied: vec![false; kernel.ops().len()],
-            pending: Vec::new(),
-            chain: false,
-            branches: Vec::new(),
+            chains: Chains::new(kernel),
             dynamic: None,
         };
         let large = body.shared_bytes() > body.speller.caps.shared_bytes;
         body.dynamic = body.speller.dialect.dynamic.filter(|_| large).map(|_| 0);
-        body.mark_copied();
+        if body.speller.dialect.copies.is_some() {
+            body.copied = matrix::copied(kernel, body.speller.caps, &body.multiples);
+        }
         body
     }
 
@@ -194,7 +187,8 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
     }
 
     fn before(&mut self, op: Op) {
-        self.settle_before(op);
+        let steps = self.chains.before(op);
+        self.around(steps);
     }
 
     fn barrier(&mut self, scope: BarrierScope) {

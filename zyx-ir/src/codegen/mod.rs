@@ -17,7 +17,7 @@ mod body;
 pub mod clike;
 pub mod dialect;
 mod expr;
-mod matrix;
+pub mod matrix;
 mod memory;
 mod place;
 pub mod stages;
