@@ -8,9 +8,8 @@
 # vulkan: a loader and Mesa's drivers, of which lavapipe is the one for CPUs; what validates
 #   Vulkan programs, if it can be had. Debian 12's Mesa ends loops early (after 65,535 iterations
 #   of a thread, silently), so there Mesa comes from the backports.
-# nvrtc: CUDA's compiler and what reads its output, 120 MB of wheels from PyPI in the cache folder
-#   (XDG_CACHE_HOME or ~/.cache), where the CUDA backend looks for them. It needs no GPU: CUDA
-#   sources are compiled to machine code in tests. Asks for Python with pip.
+# nvrtc: CUDA's compiler and assembler, 160 MB of wheels from PyPI in the cache folder (XDG_CACHE_HOME or ~/.cache),
+#   where the CUDA backend and its tests look for them. They need no GPU: sources become machine code in tests. Asks for Python with pip.
 # qemu: the emulator of x86-64 processors with nothing beyond SSE2.
 # aarch64: a linker for 64-bit Arm and its emulator.
 #
@@ -45,7 +44,7 @@ have_vulkan() { have_library libvulkan && have_vulkan_driver && ! is_old_mesa; }
 
 wheels=${XDG_CACHE_HOME:-$HOME/.cache}/zyx/nvrtc
 have_nvrtc() {
-    ls "$wheels"/nvidia/cu13/lib/libnvrtc.so* >/dev/null 2>&1
+    ls "$wheels"/nvidia/cu13/lib/libnvrtc.so* "$wheels"/nvidia/cu13/lib/libnvJitLink.so* >/dev/null 2>&1
 }
 
 codename=$(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME:-}") || codename=""
@@ -114,7 +113,7 @@ install_nvrtc() {
     # The backend loads what nobody else may write to.
     umask 022
     python3 -m pip install --quiet --no-deps --upgrade --target "$wheels" \
-        'nvidia-cuda-nvrtc==13.0.*'
+        'nvidia-cuda-nvrtc==13.0.*' 'nvidia-nvjitlink==13.0.*'
 }
 
 [ $# -gt 0 ] || set -- opencl vulkan

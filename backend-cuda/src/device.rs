@@ -12,7 +12,7 @@
 use crate::blas::{Blas, Products};
 use crate::caps::{self, Facts};
 use crate::compiler::{Compiler, cuda_c};
-use crate::dialect::{CUDA, complete, waits};
+use crate::dialect::waits;
 use crate::dnn::{Attention, Convolution, Dnn};
 use crate::driver::{self, Code, Context, DeviceId, Event, Function, Grid, Module, Stream};
 use crate::gemm::{is_small, products};
@@ -22,7 +22,7 @@ use crate::replay::{Environment, Recorded, pointers};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use zyx_core::DTypeSet;
-use zyx_core::codegen::{Entry, clike, threads};
+use zyx_core::codegen::{Entry, threads};
 use zyx_core::hal::{
     Arg, Call, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Extent,
     Recording, Signature, Traffic,
@@ -140,8 +140,7 @@ impl CudaDevice {
         let text = |code: Code| code.to_string();
         let context = Context::of(id).map_err(text)?;
         let identity = format!("driver {}; {}", driver::version()?, compiler.identity());
-        let overlaps =
-            facts.capability >= (9, 0) && compiler.has_waits() && driver::has_overlap();
+        let overlaps = facts.capability >= (9, 0) && compiler.has_waits() && driver::has_overlap();
         Ok(CudaDevice {
             memory: Memory::new(&context, facts.pool, id.memory()).map_err(text)?,
             context,
@@ -155,20 +154,26 @@ impl CudaDevice {
         })
     }
 
+    /// A kernel as PTX for devices of a compute capability, as in (9, 0).
+    ///
+    /// # Errors
+    /// When the kernel needs what the device lacks, or there are no such devices.
+    pub fn assembly(
+        kernel: &Verified,
+        caps: &Caps,
+        capability: (u32, u32),
+    ) -> Result<String, CompileError> {
+        let none = || CompileError::new(kernel, format!("no target for {capability:?}"));
+        let target = ptx::Target::of(capability, i32::MAX).ok_or_else(none)?;
+        ptx::translate(kernel, caps, target).map(|unit| unit.source)
+    }
+
     /// A kernel as CUDA C++, which NVRTC compiles.
     ///
     /// # Errors
     /// When the kernel needs what the device or the language lacks.
     pub fn cuda_c(kernel: &Verified, caps: &Caps) -> Result<String, CompileError> {
         cuda_c(kernel, caps).map(|unit| unit.source)
-    }
-
-    /// Several kernels as one source, for a compiler that is started once for all of them.
-    ///
-    /// # Errors
-    /// As [`cuda_c`](Self::cuda_c).
-    pub fn joined_source(kernels: &[Kernel], caps: &Caps) -> Result<String, CompileError> {
-        clike::emit_all(kernels, caps, &CUDA).map(|(source, _)| complete(&source))
     }
 
     fn blas(&self) -> Option<&Arc<Blas>> {
@@ -353,8 +358,7 @@ impl Device for CudaDevice {
     fn source(kernel: &Verified, caps: &Caps) -> Result<String, CompileError> {
         // A generation is told by its instructions.
         let capability = if caps.wide_mma == DTypeSet::NONE { (8, 0) } else { (9, 0) };
-        let target = ptx::Target::of(capability, i32::MAX).expect("invariant: it is in the table");
-        ptx::translate(kernel, caps, target).map(|unit| unit.source)
+        CudaDevice::assembly(kernel, caps, capability)
     }
 
     fn compile(&self, kernel: &Verified) -> Result<CudaProgram, CompileError> {

@@ -11,8 +11,8 @@
 use crate::sys::{self, cuda};
 use cudarc::driver::sys::{
     CUcontext, CUdevice, CUdevice_attribute as Attribute, CUdeviceptr, CUevent, CUevent_flags,
-    CUfunction, CUfunction_attribute, CUjitInputType, CUjit_option, CUlinkState, CUmemPool_attribute, CUmodule, CUresult, CUstream,
-    CUstream_flags,
+    CUfunction, CUfunction_attribute, CUjit_option, CUjitInputType, CUlinkState,
+    CUmemPool_attribute, CUmodule, CUresult, CUstream, CUstream_flags,
 };
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
@@ -286,7 +286,8 @@ pub(crate) fn assemble(context: &Arc<Context>, source: &str) -> Result<Vec<u8>, 
     context.bind().map_err(text)?;
     let source = CString::new(source).map_err(|e| e.to_string())?;
     let mut log = vec![0u8; 4096];
-    let keys = [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+    let keys =
+        [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
     // The driver takes numbers in the place of pointers.
     let mut values = [log.as_mut_ptr().cast::<c_void>(), log.len() as *mut c_void];
     let (n, keys, values) = (keys.len() as u32, keys.as_ptr().cast_mut(), values.as_mut_ptr());

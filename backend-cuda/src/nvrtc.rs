@@ -180,7 +180,7 @@ pub struct Resources {
 
 impl Resources {
     /// Those of all entry points, from the assembler's log.
-    fn of(log: &str) -> Vec<Resources> {
+    pub fn of(log: &str) -> Vec<Resources> {
         let mut all: Vec<Resources> = Vec::new();
         for line in log.lines() {
             if let Some((_, name)) = line.split_once("Compiling entry function '") {

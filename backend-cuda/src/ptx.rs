@@ -18,7 +18,7 @@ use zyx_core::codegen::matrix::{Chains, Step, copied, is_zero};
 use zyx_core::codegen::stages::{self, Stage};
 use zyx_core::codegen::sync::Spread;
 use zyx_core::codegen::walk::{Emitted, Emitter, Loop, synchronise, walk};
-use zyx_core::codegen::{Entry, Place, Sync, Unit, threads};
+use zyx_core::codegen::{Entry, Place, Sync, Unit, normal_exp2, threads};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::{
     BarrierScope, Kernel, LoopKind, Op, Ranges, ShuffleKind, Space, Type, Value,
@@ -544,9 +544,7 @@ impl<'a> Body<'a> {
                 self.set(Reg::Pred, &format!("setp.{ne}.{of}"), &[x, &zero])
             }
             (F32, F16) => self.set(Reg::Half, "cvt.rn.f16.f32", &[x]),
-            (F32, BF16) if self.target.is_ampere() => {
-                self.set(Reg::Half, "cvt.rn.bf16.f32", &[x])
-            }
+            (F32, BF16) if self.target.is_ampere() => self.set(Reg::Half, "cvt.rn.bf16.f32", &[x]),
             (F32, BF16) => {
                 // Adding half of what is cut off, less one unless the last kept bit is odd, rounds ties to even; a
                 // NaN keeps its upper bits and stays quiet.
@@ -1012,9 +1010,7 @@ impl Body<'_> {
             }
         };
         let instruction = format!("wgmma.mma_async.sync.aligned.m64n64k16.f32.{name}.{name}");
-        self.line(&format!(
-            "{instruction} {{{all}}}, {left}, {right}, {keep}, {signs}, {turned};"
-        ));
+        self.line(&format!("{instruction} {{{all}}}, {left}, {right}, {keep}, {signs}, {turned};"));
         sums
     }
 }
@@ -1348,12 +1344,17 @@ impl<'a> Emitter<'a> for Body<'a> {
                 (0..n).map(|i| self.binary(op, of(x), &each(&a, i), &each(&b, i))).collect()
             }
             Op::Ternary { op, x, y, z } => {
-                let all = [x, y, z].map(|v| self.lanes(v));
-                let lane = |this: &mut Self, i: usize| {
-                    let [a, b, c] = all.each_ref().map(|lanes| each(lanes, i));
-                    this.ternary(op, ty.dtype, [&a, &b, &c])
-                };
-                (0..n).map(|i| lane(self, i)).collect()
+                if let Some(x) = normal_exp2(kernel, op, [x, y, z]) {
+                    let lanes = self.lanes(x).into_iter();
+                    lanes.map(|x| self.set(Reg::Float, "ex2.approx.ftz.f32", &[&x])).collect()
+                } else {
+                    let all = [x, y, z].map(|v| self.lanes(v));
+                    let lane = |this: &mut Self, i: usize| {
+                        let [a, b, c] = all.each_ref().map(|lanes| each(lanes, i));
+                        this.ternary(op, ty.dtype, [&a, &b, &c])
+                    };
+                    (0..n).map(|i| lane(self, i)).collect()
+                }
             }
             Op::Cast { x } => {
                 let lanes = self.lanes(x);

@@ -36,15 +36,15 @@ fn sources_are_as_they_were() {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
         let caps = &backend.preset();
         let except = &[];
-        let after = Some("// Generated from the kernel.\n");
+        let after = None;
         sources_are_as_before::<CudaDevice>(Snapshots {
             folder,
             suffix,
             caps,
-            legalised: false,
+            legalised: true,
             after,
             except,
         });
     };
-    check(Cuda::default(), ".cu");
+    check(Cuda::default(), ".ptx");
 }

@@ -153,12 +153,18 @@ fn hide(folder: &Folder, library: &str) {
 
 /// What the job says in a process that finds its libraries in a folder, with one function failing.
 fn run(folder: &Folder, fails: &str) -> String {
+    run_with(folder, fails, "")
+}
+
+/// The same with the compiler that `ZYX_CUDA` names.
+fn run_with(folder: &Folder, fails: &str, compiler: &str) -> String {
     let path = folder.path();
     let (nvrtc, blas, cache) = (path.join(NVRTC), path.join(BLAS), path.join("cache"));
     let dnn = path.join(DNN);
     let mut variables = vec![
         ("STUB_FAILS", OsStr::new(fails)),
         ("LD_LIBRARY_PATH", path.as_os_str()),
+        ("ZYX_CUDA", OsStr::new(compiler)),
         ("ZYX_NVRTC", nvrtc.as_os_str()),
         ("ZYX_CUBLASLT", blas.as_os_str()),
         ("ZYX_CUDNN", dnn.as_os_str()),
@@ -191,7 +197,7 @@ fn functions(source: &str) -> Vec<&str> {
 /// to be used in place of one that is damaged, which is made here.
 fn is_elsewhere(folder: &Folder, library: &str) -> bool {
     hide(folder, library);
-    let out = run(folder, "");
+    let out = run_with(folder, "", if library == NVRTC { "nvrtc" } else { "" });
     let found = match library {
         BLAS => out.contains("log cuBLASLt: "),
         DNN => out.contains("log cuDNN: "),
@@ -207,9 +213,12 @@ fn is_elsewhere(folder: &Folder, library: &str) -> bool {
 fn libraries_that_work_are_used() {
     let Some(folder) = whole() else { return };
     let out = run(&folder, "");
-    for word in ["\nopened", "\ndone", "log NVRTC 12.9: ", "log cuBLASLt: ", "log cuDNN: "] {
+    for word in ["\nopened", "\ndone", "log cuBLASLt: ", "log cuDNN: "] {
         assert!(out.contains(word), "{out}");
     }
+    assert!(!out.contains("NVRTC"), "{out}");
+    assert!(run_with(&folder, "", "nvrtc").contains("log NVRTC 12.9: "), "{out}");
+    says(&run_with(&folder, "", "nvcc"), &["ZYX_CUDA is `nvcc`", "it may be `nvrtc`"]);
     assert!(!out.contains("no graph") && !out.contains("cuBLASLt can"), "{out}");
     assert!(!out.contains("cuDNN can") && !out.contains("cuDNN has nothing"), "{out}");
 }
@@ -296,7 +305,7 @@ fn a_driver_that_is_too_old() {
 }
 
 /// Functions of the driver without which the job cannot be done: it is an error if one fails.
-const NEEDED: [&str; 22] = [
+const NEEDED: [&str; 25] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGet",
@@ -305,6 +314,9 @@ const NEEDED: [&str; 22] = [
     "cuDeviceGetDefaultMemPool",
     "cuDevicePrimaryCtxRetain",
     "cuCtxSetCurrent",
+    "cuLinkCreate_v2",
+    "cuLinkAddData_v2",
+    "cuLinkComplete",
     "cuModuleLoadData",
     "cuModuleGetFunction",
     "cuLaunchKernel",
@@ -340,7 +352,7 @@ fn a_compiler_that_cannot_be_used() {
     let Some(folder) = whole() else { return };
     let is_elsewhere = is_elsewhere(&folder, NVRTC);
     let check = |what: &[&str]| {
-        let out = run(&folder, "");
+        let out = run_with(&folder, "", "nvrtc");
         if is_elsewhere {
             return assert!(out.contains("\nopened"), "{out}");
         }
@@ -367,7 +379,7 @@ fn codes_of_the_compiler_that_no_header_lists() {
     // With the first three it is not opened, and the last is only asked when something failed.
     let opening = ["nvrtcVersion", "nvrtcGetNumSupportedArchs", "nvrtcGetSupportedArchs"];
     for name in functions(NVRTC_C) {
-        let out = run(&folder, name);
+        let out = run_with(&folder, name, "nvrtc");
         let is_opening = opening.contains(&name);
         match name {
             _ if is_opening && is_elsewhere => assert!(out.contains("\nopened"), "{out}"),

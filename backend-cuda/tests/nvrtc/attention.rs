@@ -1,9 +1,9 @@
 //! Attention of halves and its gradients as a transformer has them, compiled without a GPU: streams
 //! of matrix instructions whose sums and scores stay in registers, and what else they are made of.
 
+use super::assembler::{assemble, assembler};
 use super::{ARCHS, archs, compiler};
 use backend_cuda::{Cuda, CudaDevice};
-use zyx_core::hal::Device as _;
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind, Op, ShuffleKind, verify_for};
 use zyx_core::legalize::legalize;
 use zyx_core::reference::Reference;
@@ -31,6 +31,7 @@ fn streams(causal: bool, width: usize, device: &Device) -> Vec<Kernel> {
 #[test]
 fn attention_of_halves_stays_in_registers() {
     let Some(nvrtc) = compiler("attention_of_halves_stays_in_registers") else { return };
+    let Some(assembler) = assembler("attention_of_halves_stays_in_registers") else { return };
     let wide = Cuda::default().preset();
     let mut square = wide.clone();
     square.wide_mma = DTypeSet::NONE;
@@ -48,9 +49,11 @@ fn attention_of_halves_stays_in_registers() {
         for kernel in &streams {
             let kernel = legalize(&optimize(kernel, caps), caps).unwrap();
             verify_for(&kernel, caps).unwrap();
-            let source = CudaDevice::source(&rewritten(&kernel).unwrap(), caps).unwrap();
+            let source = CudaDevice::cuda_c(&rewritten(&kernel).unwrap(), caps).unwrap();
             for arch in archs(&kernel) {
-                for entry in nvrtc.resources(kernel.name(), &source, arch).unwrap() {
+                let mut entries = nvrtc.resources(kernel.name(), &source, arch).unwrap();
+                entries.extend(assemble(assembler, &kernel, caps, arch).unwrap());
+                for entry in entries {
                     let kept = entry.stack <= SPILLED;
                     assert!(kept, "sm_{arch} {width}: {entry:?}");
                 }
@@ -63,6 +66,7 @@ fn attention_of_halves_stays_in_registers() {
 #[test]
 fn exchanges_between_lanes_compile() {
     let Some(nvrtc) = compiler("exchanges_between_lanes_compile") else { return };
+    let Some(assembler) = assembler("exchanges_between_lanes_compile") else { return };
     let caps = Cuda::default().preset();
     let kinds = [ShuffleKind::Index, ShuffleKind::Xor, ShuffleKind::Down];
     for (threads, dtype) in [(64, DType::F32), (48, DType::F64), (5, DType::U8)] {
@@ -80,10 +84,11 @@ fn exchanges_between_lanes_compile() {
         b.close();
         let kernel = legalize(&b.finish(), &caps).unwrap();
         verify_for(&kernel, &caps).unwrap();
-        let source = CudaDevice::source(&rewritten(&kernel).unwrap(), &caps).unwrap();
+        let source = CudaDevice::cuda_c(&rewritten(&kernel).unwrap(), &caps).unwrap();
         assert_eq!(source.contains("shuffle_xor<true>("), threads % 32 == 0, "{source}");
         for arch in ARCHS {
             nvrtc.machine_code(kernel.name(), &source, arch).unwrap();
+            assemble(assembler, &kernel, &caps, arch).unwrap();
         }
     }
 }

@@ -4,7 +4,6 @@
 use crate::compiler;
 use crate::suite::{Gate, Noted};
 use backend_cuda::{Cuda, CudaDevice};
-use zyx_core::hal::Device as _;
 use zyx_core::ir::Op;
 use zyx_core::testing::rewritten;
 use zyx_core::{Conv2dOptions, DType, Device, Runtime, Tensor};
@@ -58,7 +57,7 @@ fn convolutions_of_halves_use_matrix_instructions() {
             noted.values().filter(|kernel| kernel.ops().iter().any(multiplies)).collect();
         assert!(products.len() >= 3, "case {i}: {} kernels", products.len());
         for kernel in products {
-            let source = CudaDevice::source(&rewritten(kernel).unwrap(), &caps).unwrap();
+            let source = CudaDevice::cuda_c(&rewritten(kernel).unwrap(), &caps).unwrap();
             nvrtc.machine_code(kernel.name(), &source, "80").unwrap();
         }
     }

@@ -1,28 +1,29 @@
-//! The compiler as a gate that needs no GPU: what the emitter writes is compiled to machine code
-//! for three generations of hardware.
+//! Compilers as a gate that needs no GPU: what the emitters write, PTX and CUDA C++, becomes machine code for three
+//! generations of hardware.
 //!
-//! Skipped, by name, where NVRTC cannot be found; `scripts/install-drivers.sh nvrtc` installs
-//! it into a folder these tests look in. With `nvrtc` among the words of `ZYX_REQUIRE` its
+//! Skipped, by name, where NVRTC and nvJitLink cannot be found; `scripts/install-drivers.sh nvrtc` installs
+//! them into a folder these tests look in. With `nvrtc` among the words of `ZYX_REQUIRE` their
 //! absence is a failure.
 //!
 //! * The golden kernels, each for every architecture.
 //! * Random kernels over all dtypes, ops and widths of vectors.
-//! * All kernels of the conformance suite; see `suite`.
+//! * All kernels of the conformance suite as PTX; see `suite`.
 //! * Registers, stack and spills of every kernel, as tables in `target/tmp`; no golden kernel may
 //!   spill.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod assembler;
 mod attention;
 mod convolutions;
 mod suite;
 
+use assembler::{assemble, assembler};
 use backend_cuda::{Cuda, CudaDevice, Nvrtc, Resources};
 use std::env;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use zyx_core::DType;
-use zyx_core::hal::Device;
 use zyx_core::ir::{Kernel, Op, verify_for};
 use zyx_core::legalize::legalize;
 use zyx_core::passes::samples;
@@ -49,17 +50,23 @@ fn compiler(test: &str) -> Option<&'static Nvrtc> {
     match Nvrtc::get() {
         Ok(nvrtc) => Some(nvrtc),
         Err(reason) => {
-            let required = env::var("ZYX_REQUIRE").unwrap_or_default();
-            assert!(!required.split(',').any(|word| word == "nvrtc"), "{reason}");
-            let reason = reason.lines().next().unwrap_or_default();
-            let _ = writeln!(std::io::stderr(), "skipped {test}: {reason}");
+            missing(test, &reason);
             None
         }
     }
 }
 
+/// Says that a test is skipped, where it may be.
+fn missing(test: &str, reason: &str) {
+    let required = env::var("ZYX_REQUIRE").unwrap_or_default();
+    assert!(!required.split(',').any(|word| word == "nvrtc"), "{reason}");
+    let reason = reason.lines().next().unwrap_or_default();
+    let _ = writeln!(std::io::stderr(), "skipped {test}: {reason}");
+}
+
 fn golden() -> Vec<Kernel> {
-    KERNELS.iter().map(|(name, _)| kernel(name)).collect()
+    let legal = |name| legalize(&kernel(name), &Cuda::default().preset()).unwrap();
+    KERNELS.iter().map(|(name, _)| legal(name)).collect()
 }
 
 /// What tables of resources hold.
@@ -81,14 +88,17 @@ fn record(name: &str, table: &str) {
 #[test]
 fn golden_kernels_compile_and_do_not_spill() {
     let Some(nvrtc) = compiler("golden_kernels_compile_and_do_not_spill") else { return };
+    let Some(assembler) = assembler("golden_kernels_compile_and_do_not_spill") else { return };
     let caps = Cuda::default().preset();
     let mut table = String::from(COLUMNS);
     let mut spilled = Vec::new();
     for kernel in golden() {
-        let source = CudaDevice::source(&rewritten(&kernel).unwrap(), &caps).unwrap();
+        let source = CudaDevice::cuda_c(&rewritten(&kernel).unwrap(), &caps).unwrap();
         for arch in archs(&kernel) {
             let entries = nvrtc.resources(kernel.name(), &source, arch);
-            let entries = entries.unwrap_or_else(|error| panic!("sm_{arch}: {error}"));
+            let mut entries = entries.unwrap_or_else(|error| panic!("sm_{arch}: {error}"));
+            let assembled = assemble(assembler, &kernel, &caps, arch);
+            entries.extend(assembled.unwrap_or_else(|error| panic!("sm_{arch}: {error}")));
             assert!(!entries.is_empty(), "sm_{arch} {}", kernel.name());
             for entry in entries {
                 table += &row(arch, &entry);
@@ -106,6 +116,7 @@ fn golden_kernels_compile_and_do_not_spill() {
 #[test]
 fn random_kernels_compile() {
     let Some(nvrtc) = compiler("random_kernels_compile") else { return };
+    let Some(assembler) = assembler("random_kernels_compile") else { return };
     let caps = Cuda::default().preset();
     let mut wide = caps.clone();
     wide.compute = caps.storage;
@@ -119,9 +130,12 @@ fn random_kernels_compile() {
     };
     for seed in 0..60 {
         let kernel = legalize(&generate::random_kernel(seed, &options), &caps).unwrap();
-        let source = CudaDevice::source(&rewritten(&kernel).unwrap(), &caps).unwrap();
+        let source = CudaDevice::cuda_c(&rewritten(&kernel).unwrap(), &caps).unwrap();
         let code = nvrtc.machine_code(kernel.name(), &source, "80");
         code.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let arch = ARCHS[seed as usize % ARCHS.len()];
+        let assembled = assemble(assembler, &kernel, &caps, arch);
+        assembled.unwrap_or_else(|error| panic!("seed {seed}, sm_{arch}: {error}"));
     }
 }
 
@@ -130,6 +144,7 @@ fn random_kernels_compile() {
 #[test]
 fn products_of_halves_use_matrix_instructions() {
     let Some(nvrtc) = compiler("products_of_halves_use_matrix_instructions") else { return };
+    let Some(assembler) = assembler("products_of_halves_use_matrix_instructions") else { return };
     let caps = Cuda::default().preset();
     let layouts = [samples::halves, samples::halves_columns];
     for (product, n) in layouts.into_iter().flat_map(|f| [(f, 4096), (f, 1000)]) {
@@ -138,9 +153,11 @@ fn products_of_halves_use_matrix_instructions() {
             let kernel = legalize(&kernel, &caps).unwrap();
             verify_for(&kernel, &caps).unwrap();
             assert!(kernel.ops().iter().any(|op| matches!(op, Op::Mma { .. })), "{n} {dtype}");
-            let source = CudaDevice::source(&rewritten(&kernel).unwrap(), &caps).unwrap();
+            let source = CudaDevice::cuda_c(&rewritten(&kernel).unwrap(), &caps).unwrap();
             for arch in archs {
-                for entry in nvrtc.resources(kernel.name(), &source, arch).unwrap() {
+                let mut entries = nvrtc.resources(kernel.name(), &source, arch).unwrap();
+                entries.extend(assemble(assembler, &kernel, &caps, arch).unwrap());
+                for entry in entries {
                     assert_eq!(entry.stack, 0, "sm_{arch} {n} {dtype}: {entry:?}");
                 }
             }

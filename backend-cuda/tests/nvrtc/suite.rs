@@ -1,12 +1,11 @@
-//! Every kernel of the conformance suite through the compiler.
+//! Every kernel of the conformance suite through the assembler.
 //!
 //! The cases run on a device that interprets kernels after the passes chosen for CUDA and notes each
-//! one whose source is new. All of them, sorted by their sources, are compiled then, [`BATCH`] as one
-//! source: what stands in front of a source costs more to read than a short kernel. Each batch is
-//! compiled for one architecture in turn, and for every one with `ZYX_FULL=1`.
+//! one whose source is new. Each is assembled for one architecture in turn, and for every one with `ZYX_FULL=1`.
 
-use crate::{ARCHS, COLUMNS, archs, compiler, record, row};
-use backend_cuda::{Cuda, CudaDevice, Nvrtc, Resources};
+use crate::assembler::{assemble, assembler};
+use crate::{COLUMNS, archs, record, row};
+use backend_cuda::{Cuda, CudaDevice};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,9 +17,6 @@ use zyx_core::hal::{Arg, Backend, Caps, CompileError, Device, DeviceError, Devic
 use zyx_core::ir::interp::{Options, Program};
 use zyx_core::ir::{Kernel, Verified};
 use zyx_core::reference::{Buffer, Event, Reference, ReferenceDevice, Stream};
-
-/// Kernels that are compiled as one source.
-const BATCH: usize = 16;
 
 /// At least so many kernels has the suite.
 const KERNELS: usize = 1000;
@@ -66,82 +62,38 @@ fn kernels() -> Vec<Kernel> {
 }
 
 #[test]
-fn every_kernel_of_the_suite_compiles() {
-    let Some(nvrtc) = compiler("every_kernel_of_the_suite_compiles") else { return };
+fn every_kernel_of_the_suite_assembles() {
+    let Some(assembler) = assembler("every_kernel_of_the_suite_assembles") else { return };
     let start = Instant::now();
     let kernels = kernels();
     let interpreted = start.elapsed().as_secs_f32();
     assert!(kernels.len() >= KERNELS, "{} kernels", kernels.len());
-    let n = kernels.len();
-    let jobs = jobs(kernels);
-    let outcomes = Mutex::new(vec![String::new(); jobs.len()]);
+    let every = std::env::var("ZYX_FULL").is_ok_and(|value| value == "1");
+    let outcomes = Mutex::new(vec![String::new(); kernels.len()]);
     let refused = Mutex::new(Vec::new());
-    on_all_processors(jobs.len(), |job| {
-        let (arch, kernels) = &jobs[job];
-        match rows(nvrtc, kernels, job, arch) {
-            Ok(rows) => outcomes.lock().unwrap()[job] = rows,
-            Err(error) => refused.lock().unwrap().push(format!("sm_{arch}: {error}")),
+    on_all_processors(kernels.len(), |i| {
+        let archs = archs(&kernels[i]);
+        let one = i % archs.len()..i % archs.len() + 1;
+        for arch in if every { archs } else { &archs[one] } {
+            match assemble(assembler, &kernels[i], &Cuda::default().preset(), arch) {
+                Ok(entries) => {
+                    let rows = entries.iter().map(|entry| row(arch, entry));
+                    outcomes.lock().unwrap()[i].extend(rows);
+                }
+                Err(error) => refused.lock().unwrap().push(format!("sm_{arch}: {error}")),
+            }
         }
     });
     let refused = refused.into_inner().unwrap();
     let table = outcomes.into_inner().unwrap().concat();
     record("suite.txt", &format!("{COLUMNS}{table}"));
     let seconds = start.elapsed().as_secs_f32() - interpreted;
+    let n = kernels.len();
     let _ = writeln!(
         std::io::stderr(),
-        "{n} kernels of the suite: {interpreted:.0} s to interpret, {seconds:.0} s to compile\n{}",
-        summary(&table),
+        "{n} kernels of the suite: {interpreted:.0} s to interpret, {seconds:.0} s to assemble",
     );
     assert!(refused.is_empty(), "{}", refused.join("\n\n"));
-}
-
-/// What is compiled together, and for which architecture.
-fn jobs(kernels: Vec<Kernel>) -> Vec<(&'static str, Vec<Kernel>)> {
-    let every = std::env::var("ZYX_FULL").is_ok_and(|value| value == "1");
-    // A device that does not say that it has an instruction is never asked for it.
-    let mut groups: [Vec<Kernel>; ARCHS.len()] = Default::default();
-    for kernel in kernels {
-        groups[ARCHS.len() - archs(&kernel).len()].push(kernel);
-    }
-    let mut jobs = Vec::new();
-    for (first, kernels) in groups.iter().enumerate() {
-        let archs = &ARCHS[first..];
-        for (i, batch) in kernels.chunks(BATCH).enumerate() {
-            let one = i % archs.len()..i % archs.len() + 1;
-            let archs = if every { archs } else { &archs[one] };
-            jobs.extend(archs.iter().map(|&arch| (arch, batch.to_vec())));
-        }
-    }
-    jobs
-}
-
-/// Compiles kernels as one source, and says what they take.
-fn rows(
-    nvrtc: &Nvrtc,
-    kernels: &[Kernel],
-    number: usize,
-    arch: &str,
-) -> Result<String, CompileError> {
-    let source = CudaDevice::joined_source(kernels, &Cuda::default().preset())?;
-    let entries = nvrtc.resources(kernels[0].name(), &source, arch)?;
-    let numbered =
-        |entry: Resources| Resources { name: format!("{number}_{}", entry.name), ..entry };
-    Ok(entries.into_iter().map(|entry| row(arch, &numbered(entry))).collect())
-}
-
-/// The extremes of a table for each architecture.
-fn summary(table: &str) -> String {
-    let of = |arch: &str| {
-        let rows = table.lines().filter_map(|row| row.strip_prefix(&format!("sm_{arch} ")));
-        let rows: Vec<Vec<u32>> = rows
-            .map(|row| row.split(' ').skip(1).map(|field| field.parse().unwrap()).collect())
-            .collect();
-        let most = rows.iter().map(|row| row[0]).max().unwrap_or(0);
-        let spilled = rows.iter().filter(|row| row[2] > 0).count();
-        let n = rows.len();
-        format!("sm_{arch}: {n} entries, at most {most} registers, {spilled} spill")
-    };
-    ARCHS.map(of).join("\n")
 }
 
 /// The interpreter with the capabilities of a CUDA device, named `cuda`.

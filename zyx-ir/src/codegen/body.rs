@@ -9,8 +9,7 @@ use super::sync::{Spread, Sync};
 use super::walk::{Emitted, Emitter, Loop, walk};
 use crate::dtype::DType;
 use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Ranges, Space, Type, Value, mma};
-use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
-use crate::scalar::Scalar;
+use crate::ops::{BinaryOp, TernaryOp};
 use std::fmt::Write;
 
 /// Emits the body of one stage.
@@ -136,18 +135,11 @@ impl<'a, 'd> Body<'a, 'd> {
         least == most && most > 0 && threads.is_multiple_of(most.into())
     }
 
-    /// `exp2` but for results below the normal numbers, which are zero, where the language has it.
-    fn normal_exp2(&self, op: TernaryOp, [test, zero, y]: [Value; 3]) -> Option<String> {
+    /// The language's function for [`super::normal_exp2`].
+    fn normal_exp2(&self, op: TernaryOp, operands: [Value; 3]) -> Option<String> {
         let function = self.speller.dialect.normal_exp2?;
-        let Op::Binary { op: BinaryOp::Lt, x, y: least } = self.kernel.op(test) else {
-            return None;
-        };
-        let is = |v: Value, n: f32| self.kernel.constant(v) == Some(Scalar::from(n));
-        let fits = op == TernaryOp::Where
-            && self.kernel.op(y) == Op::Unary { op: UnaryOp::Exp2, x }
-            && is(least, f32::MIN_EXP as f32 - 1.0)
-            && is(zero, 0.0);
-        fits.then(|| format!("{function}({})", self.name(x)))
+        let x = super::normal_exp2(self.kernel, op, operands)?;
+        Some(format!("{function}({})", self.name(x)))
     }
 
     /// Combines the upper half of the lanes into the lower until one is left.

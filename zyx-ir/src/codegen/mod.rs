@@ -30,6 +30,7 @@ pub use stages::{Extent, threads};
 pub use sync::Sync;
 
 use crate::ir::{Kernel, Op, Value};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
 
 /// A translated kernel: source text and the launches it takes, in order.
@@ -96,6 +97,19 @@ pub fn evaluate(kernel: &Kernel, value: Value, vars: &[u64]) -> Option<Scalar> {
         known.push(result);
     }
     known[value.idx()]
+}
+
+/// The `x` whose `exp2` this is, but for results below the normal numbers, which are zero.
+pub fn normal_exp2(kernel: &Kernel, op: TernaryOp, [test, zero, y]: [Value; 3]) -> Option<Value> {
+    let Op::Binary { op: BinaryOp::Lt, x, y: least } = kernel.op(test) else {
+        return None;
+    };
+    let is = |v: Value, n: f32| kernel.constant(v) == Some(Scalar::from(n));
+    let fits = op == TernaryOp::Where
+        && kernel.op(y) == Op::Unary { op: UnaryOp::Exp2, x }
+        && is(least, f32::MIN_EXP as f32 - 1.0)
+        && is(zero, 0.0);
+    fits.then_some(x)
 }
 
 #[cfg(test)]
