@@ -74,7 +74,7 @@ impl Facts {
     }
 }
 
-/// Bytes of kernel parameters that every device takes, and what is left to scalars of it.
+/// Bytes of kernel parameters that every device takes, and what is left to scalars of it at least.
 const PARAMETER_BYTES: usize = 4096;
 const SCALAR_BYTES: usize = 256;
 

@@ -137,6 +137,10 @@ impl CudaDevice {
         if !compiler.has_wide() {
             caps.wide_mma = DTypeSet::NONE;
         }
+        if driver::version()? < ptx::MANY_PARAMETERS || facts.capability < (7, 0) {
+            // Half of the parameters may be scalars.
+            caps.max_buffers /= 2;
+        }
         let text = |code: Code| code.to_string();
         let context = Context::of(id).map_err(text)?;
         let identity = format!("driver {}; {}", driver::version()?, compiler.identity());

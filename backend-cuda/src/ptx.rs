@@ -54,6 +54,10 @@ pub(crate) fn functions(caps: &mut Caps) {
     }
 }
 
+/// The first driver whose kernels take 32,764 bytes of parameters, from compute capability 7.0 and version 8.1 of the
+/// language on; others take 4,352.
+pub(crate) const MANY_PARAMETERS: i32 = 12_010;
+
 /// What the text is for: an architecture and the version of the language that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
@@ -86,7 +90,11 @@ impl Target {
             let same = target.capability == capability || !target.has_wide();
             same && target.capability <= capability && *least <= driver
         };
-        TARGETS.iter().find(fits).map(|row| row.0)
+        let (mut target, _) = *TARGETS.iter().find(fits)?;
+        if driver >= MANY_PARAMETERS && target.capability >= (7, 0) {
+            target.version = "8.1";
+        }
+        Some(target)
     }
 
     /// Whether it has the instructions of one generation.
@@ -204,6 +212,15 @@ fn memory(dtype: DType) -> &'static str {
     }
 }
 
+/// What a half is made of.
+#[derive(Clone, PartialEq, Eq)]
+enum Half {
+    /// The lower or upper part of a word.
+    Part(String, usize),
+    /// A rounded number.
+    Rounded(String),
+}
+
 /// How an open region ends.
 enum Close {
     Nothing,
@@ -238,6 +255,8 @@ struct Body<'a> {
     dynamic: Option<usize>,
     multiples: Vec<u64>,
     regions: Vec<Close>,
+    /// What halves in registers are made of, for those that are moved in pairs.
+    halves: HashMap<String, Half>,
     /// The first thing that cannot be spelled.
     refused: Option<String>,
 }
@@ -273,6 +292,7 @@ impl<'a> Body<'a> {
             dynamic: (shared > caps.shared_bytes).then_some(0),
             multiples,
             regions: Vec::new(),
+            halves: HashMap::default(),
             refused: None,
         }
     }
@@ -543,8 +563,11 @@ impl<'a> Body<'a> {
                 let of = if from.bits() < 32 { "u32" } else { suffix(from) };
                 self.set(Reg::Pred, &format!("setp.{ne}.{of}"), &[x, &zero])
             }
-            (F32, F16) => self.set(Reg::Half, "cvt.rn.f16.f32", &[x]),
-            (F32, BF16) if self.target.is_ampere() => self.set(Reg::Half, "cvt.rn.bf16.f32", &[x]),
+            (F32, F16 | BF16) if to == F16 || self.target.is_ampere() => {
+                let half = self.set(Reg::Half, &format!("cvt.rn.{}.f32", suffix(to)), &[x]);
+                self.halves.insert(half.clone(), Half::Rounded(x.to_owned()));
+                half
+            }
             (F32, BF16) => {
                 // Adding half of what is cut off, less one unless the last kept bit is odd, rounds ties to even; a
                 // NaN keeps its upper bits and stays quiet.
@@ -748,12 +771,22 @@ impl<'a> Body<'a> {
         }
     }
 
+    /// Two halves in a word: the one that they come from, or both rounded at once.
+    fn pair(&mut self, dtype: DType, low: &str, high: &str) -> String {
+        match (self.halves.get(low).cloned(), self.halves.get(high).cloned()) {
+            (Some(Half::Part(a, 0)), Some(Half::Part(b, 1))) if a == b => a,
+            (Some(Half::Rounded(a)), Some(Half::Rounded(b))) if self.target.is_ampere() => {
+                self.set(Reg::Word, &format!("cvt.rn.{}x2.f32", suffix(dtype)), &[&b, &a])
+            }
+            _ => self.set(Reg::Word, "mov.b32", &[&format!("{{{low}, {high}}}")]),
+        }
+    }
+
     /// Lanes of less than 32 bits in words.
     fn pack(&mut self, dtype: DType, lanes: &[String]) -> Vec<String> {
         let words = lanes.chunks(4 / dtype.size()).map(|part| {
-            if dtype.size() == 2 && reg(dtype) == Reg::Half {
-                let pair = format!("{{{}, {}}}", part[0], part[1]);
-                return self.set(Reg::Word, "mov.b32", &[&pair]);
+            if reg(dtype) == Reg::Half {
+                return self.pair(dtype, &part[0], &part[1]);
             }
             let mut word = "0".to_owned();
             for (i, x) in part.iter().enumerate() {
@@ -773,10 +806,13 @@ impl<'a> Body<'a> {
     fn unpack(&mut self, dtype: DType, words: &[String]) -> Vec<String> {
         let mut lanes = Vec::new();
         for word in words {
-            if dtype.size() == 2 && reg(dtype) == Reg::Half {
+            if reg(dtype) == Reg::Half {
                 let pair = [self.fresh(Reg::Half), self.fresh(Reg::Half)];
                 self.line(&format!("mov.b32 {{{}, {}}}, {word};", pair[0], pair[1]));
-                lanes.extend(pair);
+                for (i, half) in pair.into_iter().enumerate() {
+                    self.halves.insert(half.clone(), Half::Part(word.clone(), i));
+                    lanes.push(half);
+                }
                 continue;
             }
             let extract = if dtype.is_signed() { "bfe.s32" } else { "bfe.u32" };

@@ -11,8 +11,8 @@ use zyx_core::testing::{kernels, rewritten};
 use zyx_core::tune::optimize;
 use zyx_core::{Attention, DType, DTypeSet, Device, Runtime, Tensor};
 
-/// Bytes of the stack that spilling takes at most, in the kernels with most sums.
-const SPILLED: u32 = 32;
+/// Bytes of the stack that spilling takes at most, in the kernels with most sums: of CUDA C++, and of PTX.
+const SPILLED: [u32; 2] = [32, 128];
 
 /// The kernels of attention and its gradients.
 fn streams(causal: bool, width: usize, device: &Device) -> Vec<Kernel> {
@@ -51,11 +51,11 @@ fn attention_of_halves_stays_in_registers() {
             verify_for(&kernel, caps).unwrap();
             let source = CudaDevice::cuda_c(&rewritten(&kernel).unwrap(), caps).unwrap();
             for arch in archs(&kernel) {
-                let mut entries = nvrtc.resources(kernel.name(), &source, arch).unwrap();
-                entries.extend(assemble(assembler, &kernel, caps, arch).unwrap());
-                for entry in entries {
-                    let kept = entry.stack <= SPILLED;
-                    assert!(kept, "sm_{arch} {width}: {entry:?}");
+                let compiled = nvrtc.resources(kernel.name(), &source, arch).unwrap();
+                let assembled = assemble(assembler, &kernel, caps, arch).unwrap();
+                for (entries, most) in [compiled, assembled].into_iter().zip(SPILLED) {
+                    let kept = entries.iter().all(|entry| entry.stack <= most);
+                    assert!(kept, "sm_{arch} {width}: {entries:?}");
                 }
             }
         }

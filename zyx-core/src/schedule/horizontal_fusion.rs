@@ -87,16 +87,19 @@ pub(super) fn fusion(graph: &Graph, items: &[ScheduleItem], caps: &Caps) -> Vec<
     let mut writer: FxHashMap<NodeId, usize> = FxHashMap::default();
     let mut reader: FxHashMap<NodeId, usize> = FxHashMap::default();
     let (early, late) = order(graph, &facts);
-    // The last launch takes all results that are a program's, so that they can have their inputs' memory.
     let most = if caps.simt { MAX_OPS_SIMT } else { MAX_OPS };
-    let early = early.into_iter().map(|number| (number, most));
-    for (number, most) in early.chain(late.into_iter().map(|number| (number, MAX_OPS))) {
+    let (n, mut first) = (early.len(), 0);
+    for (i, number) in early.into_iter().chain(late).enumerate() {
+        if i == n {
+            // The last launches take all results that are a program's, so that they can have their inputs' memory.
+            first = fusions.len().saturating_sub(1);
+        }
         let this = &facts[number];
         let after = |map: &FxHashMap<NodeId, usize>, x: &NodeId| map.get(x).map_or(0, |b| b + 1);
         let reads = this.reads.iter().map(|x| after(&writer, x));
         let writes = this.writes.iter().map(|x| after(&writer, x).max(after(&reader, x)));
         let earliest = reads.chain(writes).max().unwrap_or(0);
-        let from = earliest.max(fusions.len().saturating_sub(WINDOW));
+        let from = earliest.max(first).max(fusions.len().saturating_sub(WINDOW));
         let host =
             (from..fusions.len()).rev().find(|&b| fusions[b].takes(graph, this, (caps, most)));
         let at = host.unwrap_or_else(|| {
