@@ -428,6 +428,7 @@ impl<'a> Body<'a> {
         let float = dtype.class() == Class::Float;
         match op {
             _ if dtype == DType::Bool => self.set(kind, "not.pred", &[x]),
+            _ if dtype.bits() < 32 => self.refuse(format!("no {op} of {dtype}")),
             UnaryOp::Neg if !dtype.is_signed() && !float => {
                 let (zero, sub) = (self.zero(dtype), format!("sub.{name}"));
                 self.set(kind, &sub, &[&zero, x])
@@ -697,7 +698,12 @@ impl<'a> Body<'a> {
             (false, false) => lane as i64 * size,
         };
         if let Some(n) = self.kernel.constant(place.index).filter(|_| !ty.is_vector()) {
-            return (base, n.to_i64() * size + beyond);
+            let bytes = n.to_i64() * size + beyond;
+            if i32::try_from(bytes).is_ok() {
+                return (base, bytes);
+            }
+            // What is added in an address has 32 bits.
+            return (self.set(Reg::Long, "add.s64", &[&base, &bytes.to_string()]), 0);
         }
         let lanes = self.lanes(place.index);
         let (index, size) = (&lanes[if ty.is_vector() { lane } else { 0 }], size.to_string());
@@ -707,10 +713,10 @@ impl<'a> Body<'a> {
                 _ => index.clone(),
             };
             self.set(Reg::Word, "mad.lo.u32", &[&word, &size, &base])
-        } else if ty.dtype.bits() == 64 {
-            self.set(Reg::Long, "mad.lo.s64", &[index, &size, &base])
         } else {
-            self.set(Reg::Long, "mad.wide.s32", &[index, &size, &base])
+            let multiply = if ty.dtype.bits() == 64 { "mad.lo" } else { "mad.wide" };
+            let multiply = format!("{multiply}.{}", suffix(ty.dtype));
+            self.set(Reg::Long, &multiply, &[index, &size, &base])
         };
         (at, beyond)
     }
