@@ -114,22 +114,26 @@ impl Rung {
         !self.evaluates && self.device.caps().simt
     }
 
-    /// Whether the outputs of many programs, computed as one plan, are right.
-    fn right_together(&self, programs: &[Program]) -> bool {
-        let right = || -> Result<bool> {
+    /// What is wrong with the outputs of many programs that are computed as one plan, or `None`.
+    fn wrong_together(&self, programs: &[Program]) -> Option<String> {
+        let wrong = || -> Result<Option<String>> {
             let tensors: Result<Vec<_>> =
                 programs.iter().map(|p| (self.build)(p, &self.device)).collect();
             let tensors = tensors?;
             Tensor::realize_all(tensors.iter().flatten())?;
             for (program, tensors) in programs.iter().zip(&tensors) {
                 let got = tensors.iter().map(Array::read).collect::<Result<Vec<_>>>()?;
-                if mismatch(program, &got).is_some() {
-                    return Ok(false);
+                if let Some(wrong) = mismatch(program, &got) {
+                    return Ok(Some(format!("{program}{wrong}")));
                 }
             }
-            Ok(true)
+            Ok(None)
         };
-        matches!(quietly(right), Ok(Ok(true)))
+        match quietly(wrong) {
+            Ok(Ok(wrong)) => wrong,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(panic) => Some(panic),
+        }
     }
 
     fn outputs(&self, program: &Program) -> Result<Vec<Array>> {
@@ -238,8 +242,16 @@ pub fn climb(rungs: &[Rung], seeds: impl Iterator<Item = u64>, limits: Limits) {
     let seeds: Vec<u64> = chosen(seeds).collect();
     for seeds in seeds.chunks(TOGETHER) {
         let programs: Vec<Program> = seeds.iter().map(|&seed| program(seed, limits)).collect();
-        let done = |rung: &&Rung| rung.compiles() && rung.right_together(&programs);
-        let left: Vec<&Rung> = rungs.iter().filter(|rung| !done(rung)).collect();
+        let mut together = None;
+        let left = rungs.iter().filter(|rung| {
+            let wrong = rung.compiles().then(|| rung.wrong_together(&programs));
+            let is_left = wrong != Some(None);
+            if let Some(Some(wrong)) = wrong {
+                together.get_or_insert((rung.guilty, wrong));
+            }
+            is_left
+        });
+        let left: Vec<&Rung> = left.collect();
         let mut all_right = true;
         for (seed, program) in seeds.iter().zip(&programs) {
             for rung in &left {
@@ -249,8 +261,8 @@ pub fn climb(rungs: &[Rung], seeds: impl Iterator<Item = u64>, limits: Limits) {
                 break;
             }
         }
-        if let (true, Some(rung)) = (all_right, left.iter().find(|rung| rung.compiles())) {
-            let report = format!("at fault: {}\nonly as one plan: {seeds:?}", rung.guilty);
+        if let (true, Some((guilty, wrong))) = (all_right, together) {
+            let report = format!("at fault: {guilty}\nonly as one plan: {seeds:?}\n{wrong}");
             failures.insert(report.clone(), (1, report));
         }
     }

@@ -14,6 +14,7 @@
 //! Without a loop (no value), the kernel as a whole is the one result.
 
 use super::loops::{LoopInfo, find_loop, loops};
+use super::nest;
 use super::rebuild::Rebuild;
 use super::variance::{Accumulator, accumulators};
 use super::{Pass, Site};
@@ -39,7 +40,7 @@ const RADIX: i64 = 8;
 const CHOICES: [[i64; 3]; 4] = [[4, 1, 1], [32, 1, 4], [8, 8, 1], [256, 1, 1]];
 
 fn sites(kernel: &Kernel, caps: &Caps) -> Vec<Site> {
-    if !caps.simt {
+    if !caps.simt || nest::meets(kernel) {
         return Vec::new();
     }
     let roots = loops(kernel).into_iter().filter(|l| l.depth == 0 && l.is_parallel());

@@ -81,6 +81,12 @@ pub fn chain(kernel: &Kernel, root: Option<Value>) -> Option<Vec<LoopInfo>> {
     Some(chain)
 }
 
+/// Whether threads of a group wait for one another. If they do in several nests of a launch, they have to be as many
+/// in each, which a pass that looks at one of them does not know.
+pub fn meets(kernel: &Kernel) -> bool {
+    kernel.ops().iter().any(Op::meets)
+}
+
 /// Sites of a pass for groups of threads: the nests that it finds at parallel loops at the top, with
 /// each of its choices that fits them.
 pub fn grouped<F, const N: usize>(
@@ -91,7 +97,10 @@ pub fn grouped<F, const N: usize>(
     fits: impl Fn(&F, [i64; N]) -> bool,
 ) -> Vec<Site> {
     let mut list = Vec::new();
-    for root in loops(kernel).iter().filter(|l| caps.simt && l.depth == 0 && l.is_parallel()) {
+    if !caps.simt || meets(kernel) {
+        return list;
+    }
+    for root in loops(kernel).iter().filter(|l| l.depth == 0 && l.is_parallel()) {
         let Some(found) = find(kernel, Some(root.open)) else { continue };
         let fitting = choices.iter().filter(|&&choice| fits(&found, choice));
         list.extend(fitting.map(|choice| Site::new(root.open, choice)));
