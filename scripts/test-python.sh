@@ -28,6 +28,7 @@ fi
 limit=4850000
 rm -rf "$place/wheels"
 # Without debug information nothing is lost: a panic becomes an exception.
+export MATURIN_PEP517_ARGS="--compression-level 9"
 PATH="$PWD/$environment/bin:$PATH" "$environment/bin/pip" wheel -q --no-deps --no-build-isolation \
     -w "$place/wheels" ./zyx-py
 wheel=$(ls "$place"/wheels/*.whl)
