@@ -21,7 +21,7 @@ use zyx_core::codegen::walk::{Emitted, Emitter, Loop, synchronise, walk};
 use zyx_core::codegen::{Entry, Place, Sync, Unit, normal_exp2, threads};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::{
-    BarrierScope, Kernel, LoopKind, Op, Ranges, ShuffleKind, Space, Type, Value,
+    BarrierScope, Interval, Kernel, LoopKind, Op, Ranges, ShuffleKind, Space, Type, Value,
     mma::{self, Row, Shape},
 };
 use zyx_core::{BinaryOp, Class, DType, DTypeSet, Scalar, TernaryOp, UnaryOp};
@@ -254,6 +254,7 @@ struct Body<'a> {
     /// Bytes so far of shared storage that the launch asks for, if it does.
     dynamic: Option<usize>,
     multiples: Vec<u64>,
+    ranges: Ranges<'a>,
     regions: Vec<Close>,
     /// What halves in registers are made of, for those that are moved in pairs.
     halves: HashMap<String, Half>,
@@ -291,6 +292,7 @@ impl<'a> Body<'a> {
             bases: HashMap::default(),
             dynamic: (shared > caps.shared_bytes).then_some(0),
             multiples,
+            ranges,
             regions: Vec::new(),
             halves: HashMap::default(),
             refused: None,
@@ -994,7 +996,111 @@ impl<'a> Body<'a> {
     }
 }
 
+/// A division of integers, whose quotients are truncated.
+#[derive(Clone, Copy)]
+struct Division {
+    dtype: DType,
+    /// The divisor where it is known and more than zero.
+    by: Option<u64>,
+    /// Whether both operands are zero or more.
+    natural: bool,
+    /// Whether they have at most 31 bits then.
+    narrow: bool,
+}
+
+impl Division {
+    fn of(body: &Body<'_>, x: Value, y: Value) -> Division {
+        let kernel = body.kernel;
+        let scalar = match kernel.op(y) {
+            Op::Splat { x } => x,
+            _ => y,
+        };
+        let by = kernel.constant(scalar).and_then(|n| u64::try_from(n.to_i128()).ok());
+        let dtype = kernel.ty(x).dtype;
+        let [x, y] = [x, scalar].map(|v| body.ranges.get(v));
+        let unsigned = !dtype.is_signed();
+        let natural = unsigned || x.min >= 0 && y.min >= 0;
+        let most = i32::MAX.into();
+        let fits = |x: Interval| x.min >= 0 && x.max <= most;
+        let narrow = dtype.bits() == 64 && fits(x) && fits(y);
+        Division { dtype, by: by.filter(|&n| n > 0), natural, narrow }
+    }
+}
+
+/// What magnitudes are multiplied by to divide them by a number that is no power of two: the lower `bits` bits of
+/// its reciprocal. For magnitudes of up to half the range (`half`) there are no more, else one.
+fn reciprocal(by: u64, bits: u32, half: bool) -> u64 {
+    let log = by.next_power_of_two().trailing_zeros();
+    let power = bits + log - u32::from(half);
+    let whole = (1u128 << power) / u128::from(by) + 1;
+    (whole & ((1 << bits) - 1)) as u64
+}
+
 impl Body<'_> {
+    /// A quotient or remainder. The assembler makes dozens of instructions of each, whatever the divisor: with one
+    /// that is known this multiplies by its reciprocal (Granlund and Montgomery 1994).
+    fn divide(&mut self, op: BinaryOp, division: Division, x: &str, y: &str) -> String {
+        let Division { dtype, by, natural, narrow } = division;
+        if narrow {
+            let [x, y] = [x, y].map(|x| self.cast(dtype, DType::I32, x));
+            let division = Division { dtype: DType::I32, narrow: false, ..division };
+            let result = self.divide(op, division, &x, &y);
+            return self.cast(DType::I32, dtype, &result);
+        }
+        let (kind, bits) = (reg(dtype), dtype.bits() as u32);
+        let largest = 1 << (bits - 1);
+        let Some(by) = by.filter(|&by| by < largest) else {
+            // Unsigned ones take fewer.
+            let of = if natural { ["u32", "u64"][usize::from(bits == 64)] } else { suffix(dtype) };
+            return self.set(kind, &format!("{}.{of}", op.name()), &[x, y]);
+        };
+        // The magnitude, and all bits of the sign.
+        let sign = (!natural)
+            .then(|| self.set(kind, &format!("shr.s{bits}"), &[x, &(bits - 1).to_string()]));
+        let a = match &sign {
+            None => self.copy(dtype, x),
+            Some(sign) => {
+                let turned = self.set(kind, &format!("xor.b{bits}"), &[x, sign]);
+                self.set(kind, &format!("sub.s{bits}"), &[&turned, sign])
+            }
+        };
+        let log = by.next_power_of_two().trailing_zeros();
+        let shift = |this: &mut Self, x: &str, by: u32| {
+            this.set(kind, &format!("shr.u{bits}"), &[x, &by.to_string()])
+        };
+        let quotient = if by.is_power_of_two() {
+            shift(self, &a, log)
+        } else {
+            let half = dtype.is_signed();
+            let low = format!("{:#x}", reciprocal(by, bits, half));
+            let high = self.set(kind, &format!("mul.hi.u{bits}"), &[&a, &low]);
+            match half {
+                true => shift(self, &high, log - 1),
+                false => {
+                    let rest = self.set(kind, &format!("sub.u{bits}"), &[&a, &high]);
+                    let rest = shift(self, &rest, 1);
+                    let sum = self.set(kind, &format!("add.u{bits}"), &[&rest, &high]);
+                    shift(self, &sum, log - 1)
+                }
+            }
+        };
+        let magnitude = match op {
+            BinaryOp::Div => quotient,
+            _ => {
+                let by = by.to_string();
+                let whole = self.set(kind, &format!("mul.lo.u{bits}"), &[&quotient, &by]);
+                self.set(kind, &format!("sub.u{bits}"), &[&a, &whole])
+            }
+        };
+        match sign {
+            None => magnitude,
+            Some(sign) => {
+                let turned = self.set(kind, &format!("xor.b{bits}"), &[&magnitude, &sign]);
+                self.set(kind, &format!("sub.s{bits}"), &[&turned, &sign])
+            }
+        }
+    }
+
     /// Writes what stands around wide instructions.
     fn around(&mut self, steps: &[Step]) {
         for step in steps {
@@ -1381,6 +1487,13 @@ impl<'a> Emitter<'a> for Body<'a> {
                 let x = self.lanes(x);
                 (0..n).map(|i| self.unary(op, ty.dtype, &each(&x, i))).collect()
             }
+            Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), x, y }
+                if of(x).is_int() && of(x).bits() >= 32 =>
+            {
+                let (a, b) = (self.lanes(x), self.lanes(y));
+                let wide = Division::of(self, x, y);
+                (0..n).map(|i| self.divide(op, wide, &each(&a, i), &each(&b, i))).collect()
+            }
             Op::Binary { op, x, y } => {
                 let (a, b) = (self.lanes(x), self.lanes(y));
                 (0..n).map(|i| self.binary(op, of(x), &each(&a, i), &each(&b, i))).collect()
@@ -1458,6 +1571,29 @@ fn vector(registers: &[String]) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the instructions of a division compute.
+    #[test]
+    fn quotients_are_exact() {
+        let mut divisors: Vec<u64> = (3..200).chain((1..31).map(|n| (1 << n) - 1)).collect();
+        divisors.extend((2..31).flat_map(|n| [(1 << n) + 1, (1 << n) - (1 << (n / 2)) + 1]));
+        for by in divisors.into_iter().filter(|by| *by > 2 && !by.is_power_of_two()) {
+            let log = by.next_power_of_two().trailing_zeros();
+            for (bits, half) in [(32, true), (32, false), (64, true), (64, false)] {
+                let most = if half { 1 << (bits - 1) } else { u128::MAX >> (128 - bits) };
+                let near = |x: u128| [x.saturating_sub(1), x, x + 1];
+                let multiples = [1, 2, 1000, most / u128::from(by) / 2, most / u128::from(by)];
+                let mut all: Vec<u128> =
+                    multiples.into_iter().flat_map(|n| near(n * u128::from(by))).collect();
+                all.extend([0, 1, most - 1, most]);
+                for x in all.into_iter().filter(|&x| x <= most) {
+                    let high = x * u128::from(reciprocal(by, bits, half)) >> bits;
+                    let sum = if half { high } else { ((x - high) >> 1) + high };
+                    assert_eq!(sum >> (log - 1), x / u128::from(by), "{x} by {by}, {bits} bits");
+                }
+            }
+        }
+    }
 
     #[test]
     fn targets_are_what_device_and_driver_know() {
