@@ -1587,7 +1587,7 @@ mod tests {
                     multiples.into_iter().flat_map(|n| near(n * u128::from(by))).collect();
                 all.extend([0, 1, most - 1, most]);
                 for x in all.into_iter().filter(|&x| x <= most) {
-                    let high = x * u128::from(reciprocal(by, bits, half)) >> bits;
+                    let high = (x * u128::from(reciprocal(by, bits, half))) >> bits;
                     let sum = if half { high } else { ((x - high) >> 1) + high };
                     assert_eq!(sum >> (log - 1), x / u128::from(by), "{x} by {by}, {bits} bits");
                 }
