@@ -12,7 +12,7 @@
 //! | halves rounded once, to nearest even | `cvt.rn` for `f16`; bits for `bf16`; through `f32` rounded to odd from what `f32` does not hold |
 //! | integer edges, shifts, `max` and `min` of NaN | the emitter's explicit selections |
 //! | products of matrices | inline `mma.sync`, whose sums are of `f32` products |
-//! | error bounds of functions | those of the CUDA math library are within the op table's |
+//! | error bounds of functions | decomposed by the core but for `exp2`, as for PTX: both compilers give the same bits |
 //!
 //! A half is held as its bits and computed with as `f32`. The language has vectors of at most four
 //! lanes and no arithmetic on them, so a source that uses vectors defines a template; the compiler

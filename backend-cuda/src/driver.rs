@@ -291,7 +291,8 @@ pub(crate) fn assemble(context: &Arc<Context>, source: &str) -> Result<Vec<u8>, 
     // The driver takes numbers in the place of pointers.
     let mut values = [log.as_mut_ptr().cast::<c_void>(), log.len() as *mut c_void];
     let (n, keys, values) = (keys.len() as u32, keys.as_ptr().cast_mut(), values.as_mut_ptr());
-    // SAFETY: as many options as values; the log stays until the linker is destroyed.
+    // SAFETY: as many options as values. The driver may write to these and to the log until the linker is destroyed,
+    // which is before they go.
     let raw = get(|l| unsafe { cuda!(cuLinkCreate_v2(n, keys, values, l)) }).map_err(text)?;
     let linker = Linker(raw);
     let (bytes, name) = (source.as_bytes_with_nul(), c"kernel".as_ptr());
