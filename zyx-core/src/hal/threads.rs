@@ -1,8 +1,8 @@
 //! Work on all cores of the host: compilers of kernels.
 
 use super::lock;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
 
 /// Compilers share locks: more threads wait for each other.
 const MOST: usize = 16;
@@ -27,10 +27,15 @@ pub fn on_threads<T: Send>(
     results.map(|result| result.expect("invariant: each was computed")).collect()
 }
 
+/// The cores that this process may use. Asking takes as long as a small kernel.
+fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 /// Does what is in a list of weights and numbers on all threads.
 fn each(mut order: Vec<(usize, usize)>, work: &(dyn Fn(usize) + Sync)) {
     order.sort_unstable_by(|a, b| b.cmp(a));
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if order.len() < 2 { 1 } else { cores().min(order.len()).min(MOST) };
     let next = AtomicUsize::new(0);
     let run = || {

@@ -7,7 +7,8 @@
 //! a general program accesses nothing but what kernels may.
 //!
 //! Results do not depend on which sizes came before: a general program serves those kernels whose float sums
-//! passes would order as they order its own ([`SumOrder`]). Others have programs of their own.
+//! passes would order as they order its own ([`SumOrder`]). Others have programs of their own. Of numbers of one
+//! magnitude, which passes treat alike, one is looked at.
 
 use super::device::Device;
 use super::erased::{More, Program};
@@ -18,7 +19,7 @@ use crate::hal::{
 use crate::ir::{Family, Kernel, Member, Outline, ParamInfo, Rewritten, Verified};
 use crate::tune::SumOrder;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The part of the caches' limit beyond which families without programs go.
 const SHARE: usize = 8;
@@ -32,14 +33,23 @@ pub(super) struct Known {
     program: Option<Program>,
     /// What passes do to the sums of that kernel.
     order: Arc<OnceLock<SumOrder>>,
+    /// Whether members of these magnitudes have their sums in the same order.
+    alike: Arc<Mutex<FxHashMap<Box<[u16]>, bool>>>,
     /// Whether a compiler refused the kernel.
     refused: bool,
 }
 
 impl Known {
     fn of(family: Family) -> Known {
-        let (family, order) = (Arc::new(family), Arc::default());
-        Known { family, kernel: None, program: None, order, refused: false }
+        let (order, alike) = Default::default();
+        Known {
+            family: Arc::new(family),
+            kernel: None,
+            program: None,
+            order,
+            alike,
+            refused: false,
+        }
     }
 
     pub(super) fn is_unused(&self) -> bool {
@@ -55,8 +65,6 @@ impl Known {
 struct Wanted {
     verified: Verified,
     outline: Outline,
-    /// What passes do to its sums.
-    order: SumOrder,
 }
 
 /// Kernels within calls; those that cannot be made general with none.
@@ -100,7 +108,9 @@ impl Device {
         }
         each_kernel(call, &mut |kernel| {
             // Guards are part of the outline.
-            if let Ok(verified) = self.verified(kernel) {
+            if kernel.members().is_none()
+                && let Ok(verified) = self.verified(kernel)
+            {
                 self.note_kernel(&verified);
             }
         });
@@ -175,10 +185,11 @@ impl Device {
             let known = || self.family(&member.outline, true);
             made.entry(member.outline.key()).or_insert_with(known);
         }
-        let rounds_alike = |(_, member): &&(usize, Wanted)| {
-            self.rounds_alike(&made[member.outline.key()], &member.order)
-        };
-        let members: Vec<&(usize, Wanted)> = members.iter().filter(rounds_alike).collect();
+        let each = members.iter().map(|(_, member)| (made[member.outline.key()].clone(), member));
+        let alike = self.round_alike(&each.collect::<Vec<_>>());
+        let members =
+            members.iter().zip(alike).filter_map(|(member, alike)| alike.then_some(member));
+        let members: Vec<&(usize, Wanted)> = members.collect();
         self.compile_families(&members, &mut made);
         for (i, member) in members {
             let known = &made[member.outline.key()];
@@ -207,17 +218,35 @@ impl Device {
         let bytes = |info: &ParamInfo| info.len.saturating_mul(info.dtype.size() as u64);
         let bound = verified.params().iter().all(|info| bytes(info) <= self.caps().max_binding);
         let Some(outline) = Outline::of(&verified).filter(|_| bound) else { return Ok(None) };
-        let order = SumOrder::of(&verified, self.caps());
-        Ok(Some(Wanted { verified, outline, order }))
+        Ok(Some(Wanted { verified, outline }))
     }
 
-    /// Whether the kernel of a family adds floats in the order of one of its members.
-    fn rounds_alike(&self, known: &Known, order: &SumOrder) -> bool {
-        let own = || match known.family.kernel("order") {
-            Some(general) => SumOrder::of(&general, self.caps()),
-            None => SumOrder::default(),
-        };
-        known.order.get_or_init(own).serves(order)
+    /// For each member of a family whether the family's kernel adds floats in the order that it does.
+    fn round_alike(&self, members: &[(Known, &Wanted)]) -> Vec<bool> {
+        let magnitudes =
+            |(known, member): &(Known, &Wanted)| known.family.magnitudes(&member.outline);
+        let classes: Vec<Option<Box<[u16]>>> = members.iter().map(magnitudes).collect();
+        let found = |i: usize| lock(&members[i].0.alike).get(classes[i].as_ref()?).copied();
+        let new: Vec<usize> = (0..members.len()).filter(|&i| found(i).is_none()).collect();
+        let looked = on_threads(
+            new.len(),
+            |_| 0,
+            |i| {
+                let (known, member) = &members[new[i]];
+                let own = || match known.family.kernel("order") {
+                    Some(general) => SumOrder::of(&general, self.caps()),
+                    None => SumOrder::default(),
+                };
+                let order = || SumOrder::of(&member.verified, self.caps());
+                classes[new[i]].is_some() && known.order.get_or_init(own).serves(&order())
+            },
+        );
+        for (&i, alike) in new.iter().zip(looked) {
+            if let Some(class) = &classes[i] {
+                lock(&members[i].0.alike).entry(class.clone()).or_insert(alike);
+            }
+        }
+        (0..members.len()).map(|i| found(i).unwrap_or(false)).collect()
     }
 
     /// Compiles what serves families and is not there yet, all at once if all can be.
@@ -289,12 +318,18 @@ impl Device {
         calls.iter().for_each(|call| each_kernel(call, &mut add));
         let operations = |i: usize| kernels[i].ops().len();
         let wanted = |i: usize| self.wanted(kernels[i]).ok().flatten();
-        let wanted = on_threads(kernels.len(), operations, wanted).into_iter();
-        let wanted: WantedKernels = kernels.iter().copied().zip(wanted).collect();
-        for wanted in wanted.values().flatten() {
+        let mut wanted = on_threads(kernels.len(), operations, wanted);
+        for wanted in wanted.iter().flatten() {
             self.family(&wanted.outline, true);
         }
         // Families are complete now.
+        let known = |wanted: &Wanted| self.family(&wanted.outline, true);
+        let members = wanted.iter().flatten().map(|wanted| (known(wanted), wanted));
+        let mut alike = self.round_alike(&members.collect::<Vec<_>>()).into_iter();
+        for wanted in &mut wanted {
+            wanted.take_if(|_| !alike.next().unwrap_or(false));
+        }
+        let wanted: WantedKernels = kernels.iter().copied().zip(wanted).collect();
         let general = |call: &&Call| {
             let mut more = More::default();
             match self.general_call(call, &wanted, &mut more) {
@@ -370,9 +405,9 @@ impl Device {
         kernel: &Arc<Kernel>,
         all: &WantedKernels,
     ) -> Option<(Arc<Kernel>, Arc<Member>)> {
-        let Wanted { outline, order, .. } = all.get(kernel)?.as_ref()?;
+        let Wanted { outline, .. } = all.get(kernel)?.as_ref()?;
         let known = self.family(outline, true);
-        if known.refused || known.family.is_single() || !self.rounds_alike(&known, order) {
+        if known.refused || known.family.is_single() {
             return None;
         }
         let member = known.family.member(outline)?;

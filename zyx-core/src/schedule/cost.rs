@@ -229,21 +229,28 @@ impl<'a> Costs<'a> {
     }
 }
 
+/// The first three binary digits of a number: partitions are compared in these, so that what is the cheapest is the
+/// same for sizes that hardly differ.
+pub(super) fn about(n: usize) -> f64 {
+    let rest = n.checked_ilog2().unwrap_or(0).saturating_sub(2);
+    (n >> rest << rest) as f64
+}
+
 /// What a whole partition costs, counted as it is made.
 impl Costs<'_> {
     /// A node computed so many times.
     pub(super) fn computed(&self, id: NodeId, times: usize) -> f64 {
         let node = self.graph.node(id);
         let each = match node {
-            Node::Reduce { .. } => reduced_count(self.graph, id) as f64,
+            Node::Reduce { .. } => about(reduced_count(self.graph, id)),
             _ => f64::from(of_op(&node)),
         };
-        each * times as f64
+        each * about(times)
     }
 
     /// A buffer read or written of which a kernel uses so many elements at most.
     pub(super) fn moved(&self, id: NodeId, uses: usize) -> f64 {
-        f64::from(self.transfer(id)) * self.graph.shape(id).numel().min(uses) as f64
+        f64::from(self.transfer(id)) * about(self.graph.shape(id).numel().min(uses))
     }
 
     /// Equal for nodes that do the same to values of the same shape and have as many uses.

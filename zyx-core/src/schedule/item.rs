@@ -7,14 +7,18 @@ use super::alternatives;
 use super::contract::Start;
 use super::horizontal_fusion::{self, Joined};
 use super::lower::{Lowered, Var};
-use super::partition::{Partition, partition, partition_by};
+use super::partition::{Partition, partition_by};
 use super::pull::OF_LOWERING;
+use super::search::{self, Choices};
 use super::starts;
 use super::strategies::{self, Nest};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Call, Caps, Part, PartWork};
 use crate::ir::Access;
 use crate::runtime::Device;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::sync::Arc;
 
 /// What a group becomes before programs are compiled.
 #[derive(Debug)]
@@ -206,20 +210,51 @@ pub(crate) struct Scheduled {
 /// Schedules a graph: by the partition that its search finds, and where items are far from their
 /// least time, by what [`alternatives`](super::alternatives) find.
 pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
+    schedule_by(graph, device, &|_| None).0
+}
+
+/// As [`schedule`], with what has to be chosen beside the rules for that; or by what is `known` to be found from the
+/// rules on.
+pub(super) fn schedule_by(
+    graph: &Graph,
+    device: &Device,
+    known: &dyn Fn(&Partition) -> Option<Arc<Choices>>,
+) -> (Scheduled, Option<Choices>) {
     let roots: Vec<NodeId> = graph
         .outputs
         .iter()
         .map(|&output| storage(graph, output))
         .filter(|&id| !matches!(graph.node(id), Node::Leaf { .. }))
         .collect();
-    let offers = |call: &Call| device.offers(call);
+    // A search asks for the same calls again and again.
+    let offered: RefCell<FxHashMap<Call, bool>> = RefCell::default();
+    let offers = |call: &Call| {
+        if let Some(&offers) = offered.borrow().get(call) {
+            return offers;
+        }
+        let offers = device.offers(call);
+        offered.borrow_mut().insert(call.clone(), offers);
+        offers
+    };
     let caps = device.caps();
-    let first = lowered(graph, partition(graph, &roots, &offers, caps), (&offers, caps));
-    alternatives::improve(graph, first, caps, &mut |choices| {
-        let mut other = partition_by(graph, &roots, &offers, caps, choices);
-        other.walked = starts::walked(graph, &other.producer);
-        lowered(graph, other, (&offers, caps))
-    })
+    let mut by = |choices: &Choices| partition_by(graph, &roots, &offers, caps, choices);
+    let lower = |mut found: Partition| {
+        found.walked = starts::walked(graph, &found.producer);
+        lowered(graph, found, (&offers, caps))
+    };
+    let rules = by(&Choices::default());
+    match known(&rules) {
+        Some(chosen) if chosen.is_empty() => (lower(rules), None),
+        Some(chosen) => (lower(by(&chosen)), None),
+        None => {
+            let decided = search::decided(&rules);
+            let first = lower(search::cheapest(graph.len(), rules, &mut by));
+            let found =
+                alternatives::improve(graph, first, caps, &mut |choices| lower(by(choices)));
+            let changes = search::changes(decided, &found.partition);
+            (found, Some(changes))
+        }
+    }
 }
 
 /// The items of each group.

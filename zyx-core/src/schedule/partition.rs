@@ -34,7 +34,6 @@ use super::pull::{Indices, OF_OTHERS, TupleId};
 use super::reason::Reason;
 use super::search::{self, Choices, Open};
 use super::siblings::Long;
-use super::starts;
 use crate::affine::AtomId;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, UpdateOrder};
@@ -157,21 +156,8 @@ pub(super) struct Use {
     pub(super) guarded: bool,
 }
 
-/// Splits the graph of `roots` (nodes that must be stored) into groups. `offers` says whether the
-/// device has a library kernel for a call; what else matters of it is in `caps`.
-pub(crate) fn partition(
-    graph: &Graph,
-    roots: &[NodeId],
-    offers: &dyn Fn(&Call) -> bool,
-    caps: &Caps,
-) -> Partition {
-    let mut by = |choices: &Choices| partition_by(graph, roots, offers, caps, choices);
-    let mut found = search::cheapest(graph.len(), &mut by);
-    found.walked = starts::walked(graph, &found.producer);
-    found
-}
-
-/// The same by the rules, but for what was chosen.
+/// Splits the graph of `roots` (nodes that must be stored) into groups, by the rules but for what was chosen.
+/// `offers` says whether the device has a library kernel for a call; what else matters of it is in `caps`.
 pub(super) fn partition_by(
     graph: &Graph,
     roots: &[NodeId],

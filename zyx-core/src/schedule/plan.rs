@@ -7,9 +7,10 @@
 use super::contract;
 use super::dependencies::{self, dependencies};
 use super::donate::{self, Donation};
-use super::item::{self, Fusion, Launch, Launches, ScheduleItem, fusions, schedule, storage};
+use super::item::{self, Fusion, Launch, Launches, ScheduleItem, fusions, storage};
 use super::lower::Var;
 use super::memory::{self, Lifetime};
+use super::plan_cache::PlanCache;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Arg, Call, Recording};
@@ -171,7 +172,7 @@ impl Plan {
         (joining, sizes): (Launches, Sizes),
         dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
     ) -> Result<Plan> {
-        let items = schedule(graph, device).items;
+        let items = device.attachment::<PlanCache>().schedule(graph, device, sizes).items;
         let mut fusions = match joining {
             Launches::Joint => fusions(graph, items, device),
             Launches::Single => items.into_iter().map(|item| Fusion::new(vec![item])).collect(),
@@ -246,7 +247,7 @@ impl Plan {
     pub(crate) fn arena(graph: &Graph, device: &Device) -> (usize, usize) {
         let split = super::split_reduction::split(graph, device);
         let graph = split.as_ref().unwrap_or(graph);
-        let fusions = fusions(graph, schedule(graph, device).items, device);
+        let fusions = fusions(graph, item::schedule(graph, device).items, device);
         let launches = item::launches(fusions);
         let (mut numbers, lives) = lives(graph, &launches);
         let mut plan = Plan::default();

@@ -11,9 +11,10 @@
 //! at the holders until the results have their values.
 
 use super::explain::Speeds;
-use super::item::Launches;
+use super::item::{Launches, Scheduled, schedule, schedule_by};
 use super::plan::{Plan, Sizes};
 use super::refuse_impossible;
+use super::search::{self, Choices};
 use crate::error::Result;
 use crate::graph::{Bindings, CaptureOrder, Graph, Holders, Places, match_capture};
 use crate::hal::lock;
@@ -22,6 +23,7 @@ use crate::runtime::{Buffer, Device, Plans};
 use crate::tensor::Tensor;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -106,6 +108,8 @@ pub(super) struct PlanCache {
     places: Mutex<Places>,
     /// For graphs without their sizes the first that they had.
     sizes: Mutex<FxHashMap<u64, u64>>,
+    /// What searches chose for graphs of a structure that begin [alike](search::about).
+    chosen: Mutex<FxHashMap<[u64; 2], Arc<Choices>>>,
     /// Visits of tensors that were counted so far.
     visits: AtomicU64,
     /// Nodes of the last graph: the next one of a loop will have as many.
@@ -140,6 +144,7 @@ impl Plans for PlanCache {
             *self.recent() = Recent::default();
             *lock(&self.places) = Places::default();
             lock(&self.sizes).clear();
+            lock(&self.chosen).clear();
         }
         let used = |planned: &Arc<Planned>, _| Some(planned.used.load(Relaxed));
         let dropped = lock(&self.plans).drop_oldest(bytes, keep, used);
@@ -238,6 +243,28 @@ impl PlanCache {
             true => Sizes::One,
             false => Sizes::Several,
         }
+    }
+
+    /// Schedules a graph. Where an earlier one is equal but for sizes, and its search began alike, by what that found.
+    pub(super) fn schedule(&self, graph: &Graph, device: &Device, sizes: Sizes) -> Scheduled {
+        if !device.shares_programs() || graph.len() > search::VISITS {
+            return schedule(graph, device);
+        }
+        let structure = graph.hash_of_sizes()[0];
+        let key = Cell::new(None);
+        let (scheduled, chosen) = schedule_by(graph, device, &|rules| {
+            key.set(Some([structure, search::about(graph, rules)]));
+            let known = || lock(&self.chosen).get(&key.get()?).cloned();
+            (sizes == Sizes::Several).then(known).flatten()
+        });
+        if let (Some(key), Some(chosen)) = (key.get(), chosen) {
+            let mut all = lock(&self.chosen);
+            if all.len() == MAX_STRUCTURES {
+                all.clear();
+            }
+            all.insert(key, Arc::new(chosen));
+        }
+        scheduled
     }
 
     /// The plans of a graph take so many bytes more.

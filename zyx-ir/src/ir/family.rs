@@ -23,9 +23,13 @@ const MOST_TIMES: usize = 8;
 const FEW: usize = 256;
 /// Most scalar arguments that take the place of numbers.
 const MOST_ARGUMENTS: usize = 48;
-/// How much larger than those seen numbers may be.
+/// How much larger than those seen numbers may be; and how large they always may.
 const ROOM: i64 = 16;
+const LEAST: i64 = 1 << 12;
 const MOST: i64 = 1 << 40;
+
+/// Which powers of two are looked at: passes ask for whole vectors and blocks of them.
+const DIVISIBLE: u32 = 6;
 
 /// A kernel without its numbers, and the numbers.
 #[derive(Clone, Debug)]
@@ -249,7 +253,10 @@ impl Class {
         if !self.dtype.is_int() {
             return (i64::MIN, i64::MAX);
         }
-        let far = |x: i64| (x.clamp(1, MOST) * ROOM).unsigned_abs().next_power_of_two() as i64;
+        let far = |x: i64| {
+            let room = (x.clamp(1, MOST) * ROOM).max(LEAST);
+            room.unsigned_abs().next_power_of_two() as i64
+        };
         let (min, max) = self.seen;
         (if min < 0 { -far(min.saturating_neg()) } else { min.min(1) }, far(max))
     }
@@ -358,6 +365,20 @@ impl Family {
         let ranges = self.ranges.iter().zip(&outline.ranges).all(within);
         let varying = values.iter().zip(&self.known).filter(|(_, known)| known.varies);
         (lens && ranges).then(|| varying.filter_map(|(value, _)| *value).collect())
+    }
+
+    /// How large the numbers of a member are that vary, and by which small power of two each can be divided: what
+    /// choices of passes go by.
+    pub fn magnitudes(&self, outline: &Outline) -> Option<Box<[u16]>> {
+        let numbers = self.values(outline)?;
+        let varying = self.known.iter().filter(|known| known.varies);
+        let magnitude = |(&bits, known): (&u64, &Class)| {
+            let x = number(known.dtype, bits);
+            let length = (u64::BITS - x.unsigned_abs().leading_zeros()) as u16;
+            let divisible = x.trailing_zeros().min(DIVISIBLE) as u16;
+            u16::from(x < 0) << 15 | length << 8 | divisible
+        };
+        Some(numbers.iter().zip(varying).map(magnitude).collect())
     }
 
     /// Whether no number varies: one member is all of it.

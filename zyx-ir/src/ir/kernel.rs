@@ -204,6 +204,9 @@ impl Kernel {
     /// Call `declare` on `Param` and `Var` ops when copying them.
     pub fn rebuild(&self) -> Builder {
         let mut builder = Builder::new(&self.name);
+        builder.kernel.ops.reserve(self.ops.len());
+        builder.kernel.types.reserve(self.types.len());
+        builder.memo.reserve(self.ops.len());
         builder.kernel.params.clone_from(&self.params);
         builder.kernel.vars.clone_from(&self.vars);
         builder.kernel.members.clone_from(&self.members);

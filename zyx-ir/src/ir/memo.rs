@@ -42,6 +42,15 @@ impl Memo {
         }
     }
 
+    /// Makes place for so many values more.
+    pub(super) fn reserve(&mut self, values: usize) {
+        self.region.reserve(values);
+        let slots = (2 * values).next_power_of_two();
+        if self.used == 0 && slots > self.slots.len() {
+            self.slots = vec![0; slots];
+        }
+    }
+
     /// Takes notice of the next value, in program order.
     pub(super) fn pushed(&mut self, op: Op) {
         if let Op::End { .. } = op

@@ -5,15 +5,17 @@
 //!
 //! Each accumulator takes every `n`th element, or the accumulators walk in several streams, each
 //! along its own part of the whole. One stream keeps a core waiting for memory: a prefetcher runs
-//! only so far ahead of it.
+//! only so far ahead of it. A loop of unknown length may look at its length when it runs ([`Streams::ByLength`]):
+//! it becomes one loop for each number of streams, of which all but one run no iteration.
 
-use super::loops::{find_loop, loops};
+use super::loops::{LoopInfo, find_loop, loops};
 use super::rebuild::Rebuild;
-use super::unroll::{close_rest, open_blocks};
+use super::unroll::{Blocks, close_rest, open_blocks};
 use super::variance::{Accumulator, accumulators};
 use super::{Pass, Site};
 use crate::caps::Caps;
-use crate::ir::{Kernel, LoopKind, Space, Value};
+use crate::ir::{Kernel, LoopKind, Op, Space, Value};
+use crate::ops::{BinaryOp, TernaryOp};
 
 /// The row of the pass table.
 pub const PASS: Pass = Pass {
@@ -26,6 +28,9 @@ pub const PASS: Pass = Pass {
 
 /// Numbers of accumulators and streams offered.
 const COUNTS: [[i64; 2]; 6] = [[2, 1], [4, 1], [8, 1], [2, 2], [8, 2], [8, 4]];
+/// Those for loops of unknown length besides: accumulators, and the lengths from which on streams are two and four.
+const BY_LENGTH: [(i64, Streams); 2] =
+    [(2, Streams::ByLength(4, 8)), (8, Streams::ByLength(16, 64))];
 
 fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
     let mut list = Vec::new();
@@ -33,44 +38,155 @@ fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
         if accumulators(kernel, l).is_some_and(|a| !a.is_empty()) {
             let fitting = COUNTS.iter().filter(|&[n, _]| l.len.is_none_or(|len| len >= *n));
             list.extend(fitting.map(|params| Site::new(l.open, params)));
+            let by_length = BY_LENGTH.iter().filter(|_| l.len.is_none());
+            list.extend(by_length.map(|(count, streams)| streams.site(l.open, *count)));
         }
     }
     list
 }
 
+/// In how many streams the accumulators of a loop walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streams {
+    /// As many.
+    Known(i64),
+    /// In two from so many iterations on, in four from so many on.
+    ByLength(i64, i64),
+}
+
+impl Streams {
+    /// Where `count` accumulators of the loop `l` go.
+    pub fn site(self, l: Value, count: i64) -> Site {
+        match self {
+            Streams::Known(streams) => Site::new(l, &[count, streams.min(count)]),
+            Streams::ByLength(two, four) => Site::new(l, &[count, 0, two, four]),
+        }
+    }
+
+    /// Accumulators and streams, as a site has them.
+    fn of(params: &[i64]) -> Option<(i64, Streams)> {
+        let (count, streams) = match *params {
+            [count, 0, two, four] => (count, Streams::ByLength(two, four)),
+            [count, streams] => (count, Streams::Known(streams)),
+            _ => return None,
+        };
+        let fits = |n: i64| (1..=count).contains(&n) && count % n == 0;
+        let sensible = (2..=64).contains(&count)
+            && match streams {
+                Streams::Known(n) => fits(n),
+                Streams::ByLength(two, four) => fits(2) && (0..=four).contains(&two),
+            };
+        sensible.then_some((count, streams))
+    }
+
+    /// How many they are in a loop of so many iterations.
+    fn at(self, len: i64) -> i64 {
+        match self {
+            Streams::Known(n) => n,
+            Streams::ByLength(_, four) if len >= four => 4,
+            Streams::ByLength(two, _) if len >= two => 2,
+            Streams::ByLength(..) => 1,
+        }
+    }
+}
+
+/// Whether a loop of unknown length adds up, by its parameters, as one of so many iterations does by others.
+pub fn adds_alike(unknown: &[i64], known: &[i64], len: i64) -> bool {
+    let (Some((count, streams)), Some((other, known))) = (Streams::of(unknown), Streams::of(known))
+    else {
+        return false;
+    };
+    count == other && streams.at(len).min(count) == known.at(len).min(count)
+}
+
 fn apply(kernel: &Kernel, site: &Site) -> Kernel {
-    let (Some(l), &[count, streams]) = (find_loop(kernel, site.value), &site.params[..]) else {
+    let (Some(l), Some((count, streams))) =
+        (find_loop(kernel, site.value), Streams::of(&site.params))
+    else {
         return kernel.clone();
     };
     let found = match l.kind {
-        LoopKind::Serial if is_sensible(count, streams) => accumulators(kernel, &l),
+        LoopKind::Serial => accumulators(kernel, &l),
         _ => None,
     };
     let Some(found) = found.filter(|a| !a.is_empty()) else { return kernel.clone() };
     let mut r = Rebuild::new(kernel);
     r.copy_range(0..l.open.idx());
     let copies: Vec<Vec<Value>> = found.iter().map(|a| allocs(&mut r, a, count)).collect();
-    let tail = open_blocks(&mut r, &l, [count, streams], |r, counters| {
-        for (i, &counter) in counters.iter().enumerate() {
-            for (a, copies) in found.iter().zip(&copies) {
-                r.set(a.alloc, copies[i]);
+    let blocks = Blocks::of(&mut r, &l, count);
+    for (streams, blocks) in ways(&mut r, &l, blocks, count, streams) {
+        open_blocks(&mut r, &l, blocks, [count, streams], |r, counters| {
+            for (i, &counter) in counters.iter().enumerate() {
+                for (a, copies) in found.iter().zip(&copies) {
+                    r.set(a.alloc, copies[i]);
+                }
+                r.set(l.open, counter);
+                r.copy_range(l.body());
             }
-            r.set(l.open, counter);
-            r.copy_range(l.body());
-        }
-    });
+        });
+    }
     for (a, copies) in found.iter().zip(&copies) {
         r.set(a.alloc, copies[0]);
     }
-    close_rest(&mut r, &l, tail);
+    close_rest(&mut r, &l, blocks);
     for (a, copies) in found.iter().zip(&copies) {
         combine(&mut r, a, copies);
     }
     r.finish_from(l.end + 1)
 }
 
-fn is_sensible(count: i64, streams: i64) -> bool {
-    (2..=64).contains(&count) && (1..=count).contains(&streams) && count % streams == 0
+/// The loops over blocks: the streams of each with its length. One alone has iterations.
+fn ways(
+    r: &mut Rebuild<'_>,
+    l: &LoopInfo,
+    blocks: Blocks,
+    count: i64,
+    streams: Streams,
+) -> Vec<(i64, Value)> {
+    let (two, four) = match (streams, l.len) {
+        (Streams::ByLength(two, four), None) => (two, four),
+        (streams, len) => {
+            return vec![(streams.at(len.unwrap_or(0)).min(count), blocks.count)];
+        }
+    };
+    let len = r.get(l.len_value);
+    let [two, four, none] = [two, four, 0].map(|n| r.number(l.open, n));
+    let is_short = r.out.binary(BinaryOp::Lt, len, two);
+    let short = r.out.select(is_short, blocks.count, none);
+    let long = r.out.select(is_short, none, blocks.count);
+    if count < 4 {
+        return vec![(1, short), (2, long)];
+    }
+    let is_less = r.out.binary(BinaryOp::Lt, len, four);
+    let less = r.out.select(is_less, long, none);
+    let long = r.out.select(is_less, none, long);
+    vec![(1, short), (2, less), (4, long)]
+}
+
+/// Whether a loop has no iteration if another one has: their lengths are the two sides of a choice, with zero
+/// for the other.
+pub(super) fn is_instead(k: &Kernel, l: &LoopInfo, other: &LoopInfo) -> bool {
+    // The condition that has to hold, or not to hold, for a length not to be zero.
+    let conditions = |mut len: Value| {
+        let mut all = Vec::new();
+        while let Op::Ternary { op: TernaryOp::Where, x, y, z } = k.op(len) {
+            let is_zero = |v| k.constant(v).is_some_and(|c| c.to_i64() == 0);
+            match (is_zero(y), is_zero(z)) {
+                (true, false) => {
+                    all.push((x, false));
+                    len = z;
+                }
+                (false, true) => {
+                    all.push((x, true));
+                    len = y;
+                }
+                _ => break,
+            }
+        }
+        all
+    };
+    let others = conditions(other.len_value);
+    conditions(l.len_value).iter().any(|&(x, holds)| others.contains(&(x, !holds)))
 }
 
 /// The original storage and `count - 1` more that hold the identity.

@@ -18,6 +18,7 @@
 //! products, are left as they are: those registers are what makes them fast, and their sums are cut
 //! elsewhere.
 
+use super::accumulate::is_instead;
 use super::loops::{LoopInfo, loops, serial_around, use_counts};
 use super::peel::compares;
 use super::rebuild::Rebuild;
@@ -73,11 +74,15 @@ pub fn compensate(kernel: &Kernel) -> Option<Kernel> {
 }
 
 /// The loops whose sums are cut: the length of each where it is known, the longest that stays one sum, the
-/// iterations of a block, the registers, and the serial loops around.
+/// iterations of a block, the registers, and the serial loops around. Of loops of which one alone runs, the first.
 pub fn cuts(kernel: &Kernel) -> Vec<(Option<i64>, SmallVec<[i64; 2]>)> {
     let (cuts, list) = (Plan::of(kernel).cuts, loops(kernel));
     let cut = |l: &LoopInfo| {
         let cut = cuts.get(&l.open)?;
+        let instead = |other: &LoopInfo| other.open < l.open && is_instead(kernel, l, other);
+        if list.iter().any(|other| cuts.contains_key(&other.open) && instead(other)) {
+            return None;
+        }
         let sums = cut.sums.len() as i64;
         let params = [cut.whole, cut.block, sums, serial_around(&list, l)];
         Some((l.len, SmallVec::from_slice(&params)))
@@ -167,7 +172,8 @@ impl Plan {
             next = l.parent;
         }
         let (Some(&innermost), Some(&outermost)) = (around.first(), around.last()) else { return };
-        let before = accesses.stores.iter().rev().find(|s| s.0 < innermost.open);
+        let runs = |at: Option<usize>| !at.is_some_and(|i| is_instead(k, &list[i], innermost));
+        let before = accesses.stores.iter().rev().find(|s| s.0 < innermost.open && runs(s.1));
         let from_zero = before.is_some_and(|&(store, _)| match k.op(store) {
             Op::Store { value, .. } => is_zero(k, value),
             _ => false,

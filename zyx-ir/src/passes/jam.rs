@@ -6,7 +6,7 @@
 
 use super::loops::{LoopInfo, find_loop, loops};
 use super::rebuild::Rebuild;
-use super::unroll::{close_rest, open_blocks};
+use super::unroll::{Blocks, close_rest, open_blocks};
 use super::variance::{Form, Variance};
 use super::{Pass, Site};
 use crate::caps::Caps;
@@ -46,8 +46,11 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     let Some(variance) = Variance::with_vectors(kernel, &l) else { return kernel.clone() };
     let mut r = Rebuild::new(kernel);
     r.copy_range(0..l.open.idx());
-    let tail = open_blocks(&mut r, &l, [factor, 1], |r, counters| body(r, &l, &variance, counters));
-    close_rest(&mut r, &l, tail);
+    let blocks = Blocks::of(&mut r, &l, factor);
+    open_blocks(&mut r, &l, blocks.count, [factor, 1], |r, counters| {
+        body(r, &l, &variance, counters)
+    });
+    close_rest(&mut r, &l, blocks);
     r.finish_from(l.end + 1)
 }
 

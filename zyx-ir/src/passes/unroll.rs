@@ -70,70 +70,82 @@ fn full(kernel: &Kernel, l: &LoopInfo, len: i64) -> Kernel {
 fn partial(kernel: &Kernel, l: &LoopInfo, factor: i64) -> Kernel {
     let mut r = Rebuild::new(kernel);
     r.copy_range(0..l.open.idx());
-    let tail = open_blocks(&mut r, l, [factor, 1], |r, counters| {
+    let blocks = Blocks::of(&mut r, l, factor);
+    open_blocks(&mut r, l, blocks.count, [factor, 1], |r, counters| {
         for &counter in counters {
             r.set(l.open, counter);
             r.copy_range(l.body());
         }
     });
-    close_rest(&mut r, l, tail);
+    close_rest(&mut r, l, blocks);
     r.finish_from(l.end + 1)
 }
 
-/// The iterations that whole blocks leave over.
-pub(super) struct Tail {
+/// How a loop falls into whole blocks of iterations.
+#[derive(Clone, Copy)]
+pub(super) struct Blocks {
+    /// How many there are.
+    pub(super) count: Value,
     done: Value,
     rest: Value,
 }
 
-/// A loop over whole blocks of `factor` iterations; `body` is given the counters of one block. Those
+impl Blocks {
+    /// Those of `factor` iterations each.
+    pub(super) fn of(r: &mut Rebuild<'_>, l: &LoopInfo, factor: i64) -> Blocks {
+        let len = r.get(l.len_value);
+        let step = r.number(l.open, factor);
+        let count = r.out.binary(BinaryOp::Div, len, step);
+        let done = r.out.binary(BinaryOp::Mul, count, step);
+        let rest = r.out.binary(BinaryOp::Sub, len, done);
+        Blocks { count, done, rest }
+    }
+}
+
+/// A loop over `blocks` blocks of `factor` iterations; `body` is given the counters of one block. Those
 /// of each block are consecutive, or come from as many equal parts of the whole as there are
 /// `streams`, which divide `factor`.
 pub(super) fn open_blocks(
     r: &mut Rebuild<'_>,
     l: &LoopInfo,
+    blocks: Value,
     [factor, streams]: [i64; 2],
     body: impl FnOnce(&mut Rebuild<'_>, &[Value]),
-) -> Tail {
-    let len = r.get(l.len_value);
-    let step = r.number(l.open, factor);
-    let blocks = r.out.binary(BinaryOp::Div, len, step);
-    let done = r.out.binary(BinaryOp::Mul, blocks, step);
-    let rest = r.out.binary(BinaryOp::Sub, len, done);
-    if r.out.as_constant(blocks).is_none_or(|n| n.to_i64() > 0) {
-        let block = r.open_loop(l.open, blocks);
-        let run = factor / streams;
-        let in_run = r.number(l.open, run);
-        let base = r.out.binary(BinaryOp::Mul, block, in_run);
-        let mut counters = Vec::with_capacity(factor as usize);
-        for stream in 0..streams {
-            let part = r.number(l.open, stream * run);
-            let part = r.out.binary(BinaryOp::Mul, blocks, part);
-            let first = r.out.binary(BinaryOp::Add, base, part);
-            counters.extend((0..run).map(|i| {
-                let i = r.number(l.open, i);
-                r.out.binary(BinaryOp::Add, first, i)
-            }));
-        }
-        body(r, &counters);
-        r.out.close();
+) {
+    if r.out.as_constant(blocks).is_some_and(|n| n.to_i64() <= 0) {
+        return;
     }
-    Tail { done, rest }
+    let block = r.open_loop(l.open, blocks);
+    let run = factor / streams;
+    let in_run = r.number(l.open, run);
+    let base = r.out.binary(BinaryOp::Mul, block, in_run);
+    let mut counters = Vec::with_capacity(factor as usize);
+    for stream in 0..streams {
+        let part = r.number(l.open, stream * run);
+        let part = r.out.binary(BinaryOp::Mul, blocks, part);
+        let first = r.out.binary(BinaryOp::Add, base, part);
+        counters.extend((0..run).map(|i| {
+            let i = r.number(l.open, i);
+            r.out.binary(BinaryOp::Add, first, i)
+        }));
+    }
+    body(r, &counters);
+    r.out.close();
 }
 
-/// The original loop over the iterations left over.
-pub(super) fn close_rest(r: &mut Rebuild<'_>, l: &LoopInfo, tail: Tail) {
-    match r.out.as_constant(tail.rest).map(|n| n.to_i64()) {
+/// The original loop over the iterations that whole blocks leave over.
+pub(super) fn close_rest(r: &mut Rebuild<'_>, l: &LoopInfo, blocks: Blocks) {
+    match r.out.as_constant(blocks.rest).map(|n| n.to_i64()) {
         Some(n) if n <= 0 => return,
         Some(1) => {
-            r.set(l.open, tail.done);
+            r.set(l.open, blocks.done);
             r.copy_range(l.body());
             return;
         }
         _ => {}
     }
-    let i = r.open_loop(l.open, tail.rest);
-    let counter = r.out.binary(BinaryOp::Add, tail.done, i);
+    let i = r.open_loop(l.open, blocks.rest);
+    let counter = r.out.binary(BinaryOp::Add, blocks.done, i);
     r.set(l.open, counter);
     r.copy_range(l.body());
     r.out.close();

@@ -485,8 +485,7 @@ fn unroll_nests(draft: &mut Draft) -> bool {
                     n => n,
                 };
                 if most > 1 && (1..4).contains(&chains) {
-                    let streams = rows::streams(k, &l, most, &draft.knobs);
-                    let site = Site::new(l.open, &[most, streams]);
+                    let site = rows::streams(k, &l, &draft.knobs).site(l.open, most);
                     // A number of accumulators that does not depend on the length: so loops of unknown
                     // length add up as others do. In shorter loops all goes to the first.
                     match trips >= most {

@@ -85,8 +85,16 @@ impl SumOrder {
     pub fn serves(&self, member: &SumOrder) -> bool {
         let mut steps = member.0.iter().peekable();
         let all = self.0.iter().all(|(pass, params, len)| {
-            let same = |step: &&Reordered| {
-                step.0 == *pass && step.1 == *params && (len.is_none() || step.2 == *len)
+            let same = |(other, own, at): &&Reordered| {
+                let alike = match (len, at, params.split_last(), own.split_last()) {
+                    (None, Some(at), Some((around, params)), Some((same, own)))
+                        if *pass == accumulate::PASS.name =>
+                    {
+                        around == same && accumulate::adds_alike(params, own, *at)
+                    }
+                    _ => own == params && (len.is_none() || at == len),
+                };
+                other == pass && alike
             };
             let found = steps.next_if(same).is_some();
             let may_lack =

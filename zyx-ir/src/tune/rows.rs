@@ -9,6 +9,8 @@ use super::knobs::Knobs;
 use super::scan::nest_at;
 use crate::caps::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
+use crate::passes::accumulate::Streams;
+use crate::passes::facts::Facts;
 use crate::passes::loops::LoopInfo;
 use crate::passes::variance::{self, Form};
 use crate::passes::{Site, bind, jam, simplify, split, vectorize};
@@ -78,23 +80,29 @@ fn is_sum_along_memory(k: &Kernel, rows: &LoopInfo, row: &LoopInfo, caps: &Caps)
     (ROW..LONG).contains(&(row.len.unwrap_or(0) * bytes))
 }
 
-/// How many places of memory a reduction with so many accumulators reads at once. In short rows
-/// the prefetchers would start anew too often.
-pub(super) fn streams(k: &Kernel, l: &LoopInfo, accumulators: i64, knobs: &Knobs) -> i64 {
+/// How many places of memory a reduction reads at once. In short rows the prefetchers would start
+/// anew too often.
+pub(super) fn streams(k: &Kernel, l: &LoopInfo, knobs: &Knobs) -> Streams {
+    if knobs.streams > 0 {
+        return Streams::Known(knobs.streams);
+    }
     let bytes_of = |v: Value| match k.op(v) {
         Op::Load { buf, .. } if matches!(k.op(buf), Op::Param { .. }) => k.ty(v).bytes(),
         _ => 0,
     };
     let longest = l.body().map(|i| bytes_of(Value(i as u32))).max().unwrap_or(0) as i64;
-    let wanted = match knobs.streams {
-        0 => match l.len.unwrap_or(0) * longest {
-            SHORT..LONG => 2,
-            LONG.. => 4,
-            _ => 1,
-        },
-        n => n,
-    };
-    wanted.min(accumulators)
+    if longest == 0 {
+        return Streams::Known(1);
+    }
+    let [two, four] = [SHORT, LONG].map(|bytes| (bytes + longest - 1) / longest);
+    // What vectors leave of a loop is short.
+    let most = l.len.or_else(|| Some(Facts::of(k).interval(l.len_value)?.1));
+    match (l.len, most) {
+        (_, Some(most)) if most < two => Streams::Known(1),
+        (Some(len), _) if len < four => Streams::Known(2),
+        (Some(_), _) => Streams::Known(4),
+        (None, _) => Streams::ByLength(two, four),
+    }
 }
 
 #[cfg(test)]
@@ -140,8 +148,9 @@ mod tests {
         let list = loops(&kernel);
         let row = list.iter().find(|l| l.kind == LoopKind::Serial).expect("a loop");
         let wide = Knobs::default();
-        assert_eq!(streams(&kernel, row, 8, &wide), 4);
-        assert_eq!(streams(&kernel, row, 2, &wide), 2, "never more than accumulators");
-        assert_eq!(streams(&kernel, row, 8, &Knobs { streams: 1, ..wide }), 1);
+        assert_eq!(streams(&kernel, row, &wide), Streams::Known(4));
+        let site = Streams::Known(4).site(row.open, 2);
+        assert_eq!(site.params[..], [2, 2], "never more than accumulators");
+        assert_eq!(streams(&kernel, row, &Knobs { streams: 1, ..wide }), Streams::Known(1));
     }
 }
