@@ -25,7 +25,8 @@ macro_rules! counts {
             a_training_step_is_one_submission, layers_are_one_launch_each,
             an_optimizer_updates_all_parameters_at_once, a_hundred_products_need_two_temporaries,
             arenas_are_hardly_larger_than_what_is_live, data_is_copied_once_there_and_once_back,
-            slices_in_other_places_compile_nothing, other_sizes_compile_nothing,
+            slices_in_other_places_compile_nothing, steps_of_a_loop_share_programs,
+            other_sizes_compile_nothing,
             results_do_not_depend_on_earlier_sizes,
         );
     };
@@ -394,6 +395,54 @@ pub fn slices_in_other_places_compile_nothing<B: Backend>(spec: &str, backend: i
                 assert!(step < 2 || made == (0, 0, 0), "{name}, step {step}: {stats:?}");
             }
         }
+        Ok(())
+    });
+}
+
+/// A loop over a sequence of batches whose results stand behind one another, and its gradient, take as many programs for
+/// many steps as for few.
+///
+/// # Panics
+/// When they take more.
+pub fn steps_of_a_loop_share_programs<B: Backend>(spec: &str, backend: impl Fn() -> B) {
+    let test = "steps_of_a_loop_share_programs";
+    on_its_own(spec, test, &backend, |first, _| {
+        let compiled = |device: &Device, steps: usize| -> Result<u64> {
+            let values: Vec<f32> = (0..4 * steps * 8).map(|i| (i % 13) as f32 / 13.0).collect();
+            let x = Tensor::from_slice(&values, [4, steps, 8], device)?.tracked();
+            let w =
+                Tensor::from_slice(&values[..64], [8, 8], device)?.mul(0.2)?.contiguous().tracked();
+            let mut h = Tensor::zeros([4, 8], DType::F32, device);
+            let mut states = Vec::new();
+            for step in 0..steps {
+                h = h.matmul(&w)?.add(x.select_index(1, step as isize)?)?.tanh();
+                states.push(h.clone());
+            }
+            let states = Tensor::stack(&states.iter().collect::<Vec<_>>(), 1)?;
+            let loss = states.square().mul(&x)?.sum(..)?;
+            let gradients: Vec<Tensor> = loss.grad(&[&x, &w])?.into_iter().flatten().collect();
+            let results = [&states, &loss, &gradients[0], &gradients[1]];
+            let want = testing::evaluate(&results)?;
+            let before = device.stats();
+            Tensor::realize_all(results)?;
+            for (result, want) in results.iter().zip(&want) {
+                let near = |(x, y): (&f32, &zyx_core::Scalar)| {
+                    (f64::from(*x) - y.to_f64()).abs() <= 1e-3 + 1e-4 * y.to_f64().abs()
+                };
+                let got = result.to_vec::<f32>()?;
+                assert!(got.iter().zip(want).all(near), "{steps} steps: {got:?}, not {want:?}");
+            }
+            let stats = device.stats().since(&before);
+            Ok(stats.compiles + stats.loads)
+        };
+        let few = compiled(first, 16)?;
+        // A driver that rounds alike kernels as it likes has one for each step.
+        if first.caps().contracts {
+            return Ok(());
+        }
+        let other = open(spec, test, &backend).expect("it was there before");
+        let many = compiled(&other, 48)?;
+        assert!(many <= few + 4, "{few} programs for 16 steps, {many} for 48");
         Ok(())
     });
 }

@@ -97,9 +97,9 @@ const SHARED_BY_PASSES: &[&str] = &["elements", "facts", "loops", "rebuild", "va
 /// What passes use of another pass's files all the same: shapes of loops and of operands, not the
 /// pass. By user and owner; each name is used, or it has to go from here.
 const HELPERS: &[(&str, &str, &[&str])] = &[
-    ("accumulate", "unroll", &["close_rest", "open_blocks"]),
+    ("accumulate", "unroll", &["Blocks", "close_rest", "open_blocks"]),
     ("compensate", "peel", &["compares"]),
-    ("jam", "unroll", &["close_rest", "open_blocks"]),
+    ("jam", "unroll", &["Blocks", "close_rest", "open_blocks"]),
     // Both take the same nests, found once: a contraction whose operands are laid out in blocks.
     (
         "mma",

@@ -17,9 +17,13 @@ use crate::hal::{
     Call, CompileError, DeviceKind, FLASH_VARS, Part, PartWork, Signature, lock, on_threads,
 };
 use crate::ir::{Family, Kernel, Member, Outline, ParamInfo, Rewritten, Verified};
+use crate::lru::Lru;
 use crate::tune::SumOrder;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex, OnceLock};
+
+/// Kernels of a plan that share a program if they differ in places alone.
+const MANY: usize = 4;
 
 /// The part of the caches' limit beyond which families without programs go.
 const SHARE: usize = 8;
@@ -130,8 +134,18 @@ impl Device {
                 }
                 wider
             }
-            None => Family::new(outline),
+            None => self.new_family(outline),
         };
+        self.keep_family(&mut families, outline, family)
+    }
+
+    /// Keeps a family, that of this outline.
+    fn keep_family(
+        &self,
+        families: &mut Lru<Kernel, Known>,
+        outline: &Outline,
+        family: Family,
+    ) -> Known {
         let bytes = outline.key().bytes() + family.bytes();
         let known = Known::of(family);
         families.insert(outline.key().clone(), known.clone(), bytes);
@@ -141,6 +155,11 @@ impl Device {
             drop(families.drop_oldest(excess + excess / 8, 0, none));
         }
         known
+    }
+
+    /// Of one member.
+    fn new_family(&self, outline: &Outline) -> Family {
+        Family::new(outline, self.info().kind == DeviceKind::Gpu)
     }
 
     /// Whether most of these kernels are served by general programs that there are: sizes that are equal by
@@ -159,18 +178,77 @@ impl Device {
         served > 0 && served * 4 >= kernels.len() * 3
     }
 
+    /// The programs of the kernels of a plan. Of kernels that differ in places alone, as those of the steps of a loop
+    /// do, many share one.
+    ///
+    /// # Errors
+    /// As for programs of kernels as they are.
+    pub(crate) fn programs_by_places(&self, kernels: &[&Kernel]) -> Result<Vec<Program>> {
+        if self.caps().contracts || !self.compiles_by_default() {
+            return self.programs(kernels);
+        }
+        let shape =
+            |kernel: &Kernel| [kernel.ops().len(), kernel.params().len(), kernel.vars().len()];
+        let mut alike: FxHashMap<[usize; 3], usize> = FxHashMap::default();
+        kernels.iter().for_each(|kernel| *alike.entry(shape(kernel)).or_default() += 1);
+        let mut groups: FxHashMap<Kernel, Vec<(usize, Outline)>> = FxHashMap::default();
+        for (i, kernel) in kernels.iter().enumerate().filter(|(_, k)| alike[&shape(k)] >= MANY) {
+            if let Some(outline) = Outline::of_unverified(kernel) {
+                groups.entry(outline.key().clone()).or_default().push((i, outline));
+            }
+        }
+        groups.retain(|_, members| members.len() >= MANY && self.notes_places(members));
+        let mut chosen: Vec<usize> = groups.values().flatten().map(|(i, _)| *i).collect();
+        chosen.sort_unstable();
+        self.shared_programs(kernels, &chosen)
+    }
+
+    /// Whether kernels of one outline differ in places alone, and their family serves them all from now on.
+    fn notes_places(&self, members: &[(usize, Outline)]) -> bool {
+        let with_all = |family: Family| {
+            members.iter().fold(family, |family, (_, outline)| match family.serves(outline) {
+                true => family,
+                false => family.with(outline),
+            })
+        };
+        let differ_in_places = |family: &Family| !family.is_single() && family.varies_in_places();
+        let outline = &members[0].1;
+        let known = lock(&self.caches().families).get(outline.key()).cloned();
+        let wider = known.as_ref().map(|known| with_all((*known.family).clone()));
+        let wider = wider.filter(differ_in_places);
+        // Families of other sizes are kept where sizes share programs.
+        let own = || with_all(self.new_family(outline));
+        let may_replace = known.is_none() || !self.shares_programs();
+        let Some(family) = wider.or_else(|| may_replace.then(own).filter(differ_in_places)) else {
+            return false;
+        };
+        if !known.is_some_and(|known| members.iter().all(|(_, x)| known.family.serves(x))) {
+            self.keep_family(&mut lock(&self.caches().families), outline, family);
+        }
+        true
+    }
+
     /// The programs of kernels of a graph that was planned at another size before.
     ///
     /// # Errors
     /// As for programs of kernels as they are.
     pub(crate) fn general_programs(&self, kernels: &[&Kernel]) -> Result<Vec<Program>> {
-        if !self.shares_programs() {
+        match self.shares_programs() {
+            true => self.shared_programs(kernels, &(0..kernels.len()).collect::<Vec<_>>()),
+            false => self.programs_by_places(kernels),
+        }
+    }
+
+    /// The programs of kernels; the `chosen` ones are those of families where these serve them.
+    fn shared_programs(&self, kernels: &[&Kernel], chosen: &[usize]) -> Result<Vec<Program>> {
+        if chosen.is_empty() {
             return self.programs(kernels);
         }
         let known = |kernel: &&Kernel| lock(&self.caches().programs).get(*kernel).cloned();
         let mut found: Vec<Option<Program>> = kernels.iter().map(known).collect();
         let mut members: Vec<(usize, Wanted)> = Vec::new();
-        let missing: Vec<usize> = (0..kernels.len()).filter(|&i| found[i].is_none()).collect();
+        let missing = chosen.iter().copied().filter(|&i| found[i].is_none());
+        let missing: Vec<usize> = missing.collect();
         let operations = |i: usize| kernels[missing[i]].ops().len();
         let wanted = on_threads(missing.len(), operations, |i| self.wanted(kernels[missing[i]]));
         for (&i, wanted) in missing.iter().zip(wanted) {

@@ -203,7 +203,7 @@ impl Plan {
         let resized = sizes == Sizes::Several || device.are_served(&kernels);
         let compiled = match resized {
             true => device.general_programs(&kernels)?,
-            false => device.programs(&kernels)?,
+            false => device.programs_by_places(&kernels)?,
         };
         let calls: Vec<&Call> = launches.iter().filter_map(Launch::call).collect();
         let made = match resized {

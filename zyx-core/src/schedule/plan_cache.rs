@@ -213,7 +213,7 @@ impl PlanCache {
             return Ok(Arc::new(Planned { variants, ..Planned::default() }));
         }
         let mut dying = |slots: &[u32]| holders.dying(slots, slots);
-        let sizes = self.sizes(device, &graph);
+        let sizes = self.sizes(&graph);
         let mut plan = Plan::new(&graph, device, Launches::Joint, sizes, &mut dying)?;
         let graph = Arc::new(graph.shrunk());
         plan.graph = Some(graph.clone());
@@ -230,10 +230,7 @@ impl PlanCache {
     }
 
     /// Whether a graph was planned before that is equal but for sizes.
-    fn sizes(&self, device: &Device, graph: &Graph) -> Sizes {
-        if !device.shares_programs() {
-            return Sizes::One;
-        }
+    fn sizes(&self, graph: &Graph) -> Sizes {
         let [structure, own] = graph.hash_of_sizes();
         let mut sizes = lock(&self.sizes);
         if sizes.len() == MAX_STRUCTURES {
@@ -247,7 +244,7 @@ impl PlanCache {
 
     /// Schedules a graph. Where an earlier one is equal but for sizes, and its search began alike, by what that found.
     pub(super) fn schedule(&self, graph: &Graph, device: &Device, sizes: Sizes) -> Scheduled {
-        if !device.shares_programs() || graph.len() > search::VISITS {
+        if graph.len() > search::VISITS {
             return schedule(graph, device);
         }
         let structure = graph.hash_of_sizes()[0];

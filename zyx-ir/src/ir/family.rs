@@ -13,6 +13,7 @@ use super::kernel::{Builder, Kernel, ParamInfo, VarInfo};
 use super::op::{LoopKind, Op, Space, Type, Value};
 use super::verify::{Rewritten, Verified};
 use crate::dtype::DType;
+use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -234,6 +235,8 @@ pub struct Family {
     known: Vec<Class>,
     lens: Vec<(u64, bool)>,
     ranges: Vec<(i64, i64)>,
+    /// Whether arguments are counted in what all numbers seen are multiples of.
+    steps: bool,
 }
 
 /// Literals that are equal to one another.
@@ -245,6 +248,8 @@ struct Class {
     varies: bool,
     /// Least and greatest, of integers.
     seen: (i64, i64),
+    /// What the argument counts: 1, or a small power of two that all that were seen are multiples of.
+    step: i64,
 }
 
 impl Class {
@@ -252,6 +257,10 @@ impl Class {
     fn range(&self) -> (i64, i64) {
         if !self.dtype.is_int() {
             return (i64::MIN, i64::MAX);
+        }
+        if self.step > 1 {
+            // Twice as far: what is narrower is computed in fewer bits.
+            return (2 * (self.seen.0 / self.step).min(0), 2 * (self.seen.1 / self.step).max(1));
         }
         let far = |x: i64| {
             let room = (x.clamp(1, MOST) * ROOM).max(LEAST);
@@ -267,8 +276,9 @@ fn number(dtype: DType, bits: u64) -> i64 {
 }
 
 impl Family {
-    /// Of one member.
-    pub fn new(outline: &Outline) -> Family {
+    /// Of one member. With `steps` arguments are counted in powers of two, so that accesses stay as aligned as
+    /// those of the members, and members have numbers that are multiples.
+    pub fn new(outline: &Outline, steps: bool) -> Family {
         let mut family = Family {
             outline: outline.kernel.clone(),
             members: Members::new(outline.kernel.vars().len()),
@@ -276,6 +286,7 @@ impl Family {
             known: Vec::new(),
             lens: outline.lens.iter().map(|&len| (len, false)).collect(),
             ranges: outline.ranges.clone(),
+            steps,
         };
         family.refine(outline);
         family
@@ -301,11 +312,14 @@ impl Family {
             let old = self.known.get(*class as usize);
             *class = *numbers.entry((*class, dtype, bits)).or_insert_with(|| {
                 let x = number(dtype, bits);
+                let counted = self.steps && dtype == DType::I64;
+                let own = if counted { 1 << x.trailing_zeros().min(DIVISIBLE) } else { 1 };
                 known.push(match old {
-                    None => Class { dtype, first: bits, varies: false, seen: (x, x) },
+                    None => Class { dtype, first: bits, varies: false, seen: (x, x), step: own },
                     Some(old) => Class {
                         varies: old.varies || old.first != bits,
                         seen: (old.seen.0.min(x), old.seen.1.max(x)),
+                        step: old.step.min(own),
                         ..*old
                     },
                 });
@@ -354,7 +368,11 @@ impl Family {
             let (known, value) = (&self.known[class as usize], &mut values[class as usize]);
             let (min, max) = known.range();
             let x = number(known.dtype, bits);
-            let fits = if known.varies { min <= x && x <= max } else { bits == known.first };
+            let fits = match known.varies {
+                true => min <= x / known.step && x / known.step <= max && x % known.step == 0,
+                false => bits == known.first,
+            };
+            let bits = if known.varies && known.step > 1 { (x / known.step) as u64 } else { bits };
             if !fits || *value.get_or_insert(bits) != bits {
                 return None;
             }
@@ -381,6 +399,38 @@ impl Family {
         Some(numbers.iter().zip(varying).map(magnitude).collect())
     }
 
+    /// Whether what varies are places in buffers alone: numbers that are added to indices, and that nothing is
+    /// divided or counted by.
+    pub fn varies_in_places(&self) -> bool {
+        if self.lens.iter().any(|len| len.1) {
+            return false;
+        }
+        let mut classes = self.classes.iter();
+        let mut place = vec![false; self.outline.ops().len()];
+        self.outline.iter().all(|(value, op, ty)| {
+            if let Op::Const { .. } = op {
+                let known = classes.next().map(|&class| self.known[class as usize]);
+                place[value.idx()] = known.is_some_and(|known| known.varies);
+                return !place[value.idx()] || ty.dtype == DType::I64;
+            }
+            let is = |v: Value| place[v.idx()];
+            match op {
+                Op::Binary { op, .. } if op.is_comparison() => true,
+                Op::Binary { op: BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, x, y } => {
+                    place[value.idx()] = is(x) || is(y);
+                    ty.dtype == DType::I64 || !place[value.idx()]
+                }
+                Op::Guard { index, .. } => {
+                    place[value.idx()] = is(index);
+                    true
+                }
+                Op::Load { .. } => true,
+                Op::Store { value, .. } | Op::Atomic { value, .. } => !is(value),
+                op => !op.operands().any(is),
+            }
+        })
+    }
+
     /// Whether no number varies: one member is all of it.
     pub fn is_single(&self) -> bool {
         !self.known.iter().any(|known| known.varies) && !self.lens.iter().any(|len| len.1)
@@ -402,7 +452,13 @@ impl Family {
             let (min, max) = known.range();
             known.varies.then(|| out.var(known.dtype, min, max))
         };
-        let values: Vec<Option<Value>> = self.known.iter().map(argument).collect();
+        let mut values: Vec<Option<Value>> = self.known.iter().map(argument).collect();
+        for (value, known) in values.iter_mut().zip(&self.known) {
+            if let Some(value) = value.as_mut().filter(|_| known.step > 1) {
+                let step = out.constant(Scalar::from_i64(known.dtype, known.step));
+                *value = out.binary(BinaryOp::Mul, *value, step);
+            }
+        }
         let mut classes = self.classes.iter();
         let mut map: Vec<Value> = Vec::with_capacity(self.outline.ops().len());
         for (_, op, ty) in self.outline.iter() {
@@ -429,7 +485,6 @@ impl Family {
 mod tests {
     use super::super::{Access, Verified, interp};
     use super::*;
-    use crate::ops::BinaryOp;
 
     /// Sums of the rows of a matrix, each times a factor that depends on their length.
     fn sums(rows: i64, columns: i64) -> Verified {
@@ -463,7 +518,7 @@ mod tests {
         assert_eq!(first.key(), second.key());
         let values =
             |family: &Family, outline| family.member(&outline).map(|x| x.values().to_vec());
-        let alone = Family::new(&first);
+        let alone = Family::new(&first, false);
         assert!(alone.is_single() && !alone.serves(&second));
         assert_eq!(values(&alone, first), Some(vec![]));
         // Rows alone vary: the length of a row stays a literal.
@@ -471,7 +526,7 @@ mod tests {
         assert_eq!(values(&rows, outline(7, 8)), Some(vec![7]));
         assert_eq!(values(&rows, outline(7, 9)), None);
         // Also where both are equal by chance.
-        let both = Family::new(&outline(4, 4)).with(&outline(16, 4)).with(&outline(16, 40));
+        let both = Family::new(&outline(4, 4), false).with(&outline(16, 4)).with(&outline(16, 40));
         assert_eq!(values(&both, outline(20, 20)).map(|all| all.len()), Some(3));
         let general = both.kernel("all").unwrap().verify().unwrap();
         for (rows, columns) in [(2, 3), (5, 5), (9, 6), (4, 33)] {
@@ -495,10 +550,54 @@ mod tests {
         assert!(!both.serves(&outline(1 << 20, 4)), "out of range");
     }
 
+    /// Some elements from a place on, or of every so many blocks if it is `divided`.
+    fn part(place: i64, divided: bool) -> Verified {
+        let mut b = Builder::new("part");
+        let (x, y) =
+            (b.param(DType::F32, 4096, Access::Read), b.param(DType::F32, 32, Access::Write));
+        let (n, place, block) = (b.index(32), b.index(place), b.index(8));
+        let i = b.open_loop(LoopKind::Parallel, 0, n);
+        let at = b.binary(BinaryOp::Add, i, place);
+        let at = if divided { b.binary(BinaryOp::Div, at, block) } else { at };
+        let element = b.load(x, at);
+        b.store(y, i, element);
+        b.close();
+        Verified::new(&b.finish()).unwrap()
+    }
+
+    #[test]
+    fn places_are_counted_in_steps_that_keep_accesses_aligned() {
+        let outline = |place, divided| Outline::of(&part(place, divided)).unwrap();
+        let of = |divided, steps| {
+            let family = Family::new(&outline(128, divided), steps);
+            family.with(&outline(640, divided)).with(&outline(2048, divided))
+        };
+        let family = of(false, true);
+        assert!(family.varies_in_places());
+        assert!(!of(true, true).varies_in_places(), "divided");
+        let rows = Family::new(&Outline::of(&sums(3, 8)).unwrap(), true);
+        assert!(!rows.with(&Outline::of(&sums(5, 8)).unwrap()).varies_in_places(), "counted");
+        let values =
+            |place: i64| family.member(&outline(place, false)).map(|x| x.values().to_vec());
+        assert_eq!(values(640), Some(vec![10]));
+        assert_eq!(values(641), None, "between two steps");
+        let general = family.kernel("part").unwrap().verify().unwrap();
+        let x: Vec<u8> = (0..4096).flat_map(|i| (i as f32).to_le_bytes()).collect();
+        let run = |kernel: &Kernel, vars: &[u64]| {
+            let mut buffers = vec![x.clone(), vec![0; 128]];
+            interp::interpret(kernel, &mut buffers, vars, &interp::Options::default()).unwrap();
+            buffers.remove(1)
+        };
+        for place in [64, 128, 1984] {
+            let held = family.member(&outline(place, false)).unwrap();
+            assert_eq!(run(&general, held.values()), run(&part(place, false), &[]), "{place}");
+        }
+    }
+
     #[test]
     fn nothing_else_is_a_member_or_the_kernel_of_a_family() {
         let [first, second] = [3, 5].map(|rows| Outline::of(&sums(rows, 8)).unwrap());
-        let family = Family::new(&first).with(&second);
+        let family = Family::new(&first, false).with(&second);
         let unverified = Outline::of_unverified(&sums(7, 8)).unwrap();
         assert!(family.serves(&unverified) && family.member(&unverified).is_none());
         // What others make of the kernel accesses nothing of which the length is open.

@@ -14,8 +14,8 @@ use super::unroll::{Blocks, close_rest, open_blocks};
 use super::variance::{Accumulator, accumulators};
 use super::{Pass, Site};
 use crate::caps::Caps;
-use crate::ir::{Kernel, LoopKind, Op, Space, Value};
-use crate::ops::{BinaryOp, TernaryOp};
+use crate::ir::{Kernel, LoopKind, Space, Value};
+use crate::ops::BinaryOp;
 
 /// The row of the pass table.
 pub const PASS: Pass = Pass {
@@ -161,32 +161,6 @@ fn ways(
     let less = r.out.select(is_less, long, none);
     let long = r.out.select(is_less, none, long);
     vec![(1, short), (2, less), (4, long)]
-}
-
-/// Whether a loop has no iteration if another one has: their lengths are the two sides of a choice, with zero
-/// for the other.
-pub(super) fn is_instead(k: &Kernel, l: &LoopInfo, other: &LoopInfo) -> bool {
-    // The condition that has to hold, or not to hold, for a length not to be zero.
-    let conditions = |mut len: Value| {
-        let mut all = Vec::new();
-        while let Op::Ternary { op: TernaryOp::Where, x, y, z } = k.op(len) {
-            let is_zero = |v| k.constant(v).is_some_and(|c| c.to_i64() == 0);
-            match (is_zero(y), is_zero(z)) {
-                (true, false) => {
-                    all.push((x, false));
-                    len = z;
-                }
-                (false, true) => {
-                    all.push((x, true));
-                    len = y;
-                }
-                _ => break,
-            }
-        }
-        all
-    };
-    let others = conditions(other.len_value);
-    conditions(l.len_value).iter().any(|&(x, holds)| others.contains(&(x, !holds)))
 }
 
 /// The original storage and `count - 1` more that hold the identity.

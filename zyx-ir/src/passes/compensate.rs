@@ -18,8 +18,7 @@
 //! products, are left as they are: those registers are what makes them fast, and their sums are cut
 //! elsewhere.
 
-use super::accumulate::is_instead;
-use super::loops::{LoopInfo, loops, serial_around, use_counts};
+use super::loops::{LoopInfo, is_instead, loops, serial_around, use_counts};
 use super::peel::compares;
 use super::rebuild::Rebuild;
 use super::{Pass, Site};

@@ -1,6 +1,7 @@
 //! The loops of a kernel and how deep they nest; facts that most loop passes start from.
 
 use crate::ir::{Kernel, LoopKind, Op, Value};
+use crate::ops::TernaryOp;
 
 /// One loop of a kernel.
 #[derive(Clone, Copy, Debug)]
@@ -98,4 +99,30 @@ pub fn use_counts(kernel: &Kernel) -> Vec<u32> {
         }
     }
     counts
+}
+
+/// Whether a loop has no iteration if another one has: their lengths are the two sides of a choice, with zero
+/// for the other.
+pub(super) fn is_instead(k: &Kernel, l: &LoopInfo, other: &LoopInfo) -> bool {
+    // The condition that has to hold, or not to hold, for a length not to be zero.
+    let conditions = |mut len: Value| {
+        let mut all = Vec::new();
+        while let Op::Ternary { op: TernaryOp::Where, x, y, z } = k.op(len) {
+            let is_zero = |v| k.constant(v).is_some_and(|c| c.to_i64() == 0);
+            match (is_zero(y), is_zero(z)) {
+                (true, false) => {
+                    all.push((x, false));
+                    len = z;
+                }
+                (false, true) => {
+                    all.push((x, true));
+                    len = y;
+                }
+                _ => break,
+            }
+        }
+        all
+    };
+    let others = conditions(other.len_value);
+    conditions(l.len_value).iter().any(|&(x, holds)| others.contains(&(x, !holds)))
 }
