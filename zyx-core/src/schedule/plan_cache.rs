@@ -38,6 +38,9 @@ const LOOK_AGAIN: usize = 16;
 /// Most graphs without their sizes whose first size is known.
 const MAX_STRUCTURES: usize = 1 << 12;
 
+/// Most searches whose outcome is kept: each may name thousands of nodes.
+const MAX_CHOSEN: usize = 1 << 9;
+
 /// Most graphs that others are compared with, and how many are tried.
 const MAX_RECENT: usize = 16;
 const TRIES: usize = 4;
@@ -256,7 +259,7 @@ impl PlanCache {
         });
         if let (Some(key), Some(chosen)) = (key.get(), chosen) {
             let mut all = lock(&self.chosen);
-            if all.len() == MAX_STRUCTURES {
+            if all.len() == MAX_CHOSEN {
                 all.clear();
             }
             all.insert(key, Arc::new(chosen));

@@ -74,7 +74,9 @@ impl Streams {
         let sensible = (2..=64).contains(&count)
             && match streams {
                 Streams::Known(n) => fits(n),
-                Streams::ByLength(two, four) => fits(2) && (0..=four).contains(&two),
+                Streams::ByLength(two, four) => {
+                    fits(2) && fits(count.min(4)) && (0..=four).contains(&two)
+                }
             };
         sensible.then_some((count, streams))
     }
@@ -191,4 +193,17 @@ fn combine(r: &mut Rebuild<'_>, a: &Accumulator, copies: &[Value]) {
         values = pairs.collect();
     }
     r.out.store(copies[0], zero, values[0]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_divide_the_accumulators_at_every_length() {
+        let sensible = |count: i64| Streams::of(&[count, 0, 16, 64]).is_some();
+        let found: Vec<i64> = (0..13).filter(|&count| sensible(count)).collect();
+        assert_eq!(found, [2, 4, 8, 12], "others would leave iterations out");
+        assert!(Streams::of(&[6, 3]).is_some() && Streams::of(&[6, 4]).is_none());
+    }
 }
