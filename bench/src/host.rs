@@ -19,7 +19,7 @@ fn build(inputs: &mut Inputs) -> Result<Report> {
     const N: usize = 10_000_000;
     let x = Tensor::from_slice(&[1f32, 2.0], [2], &inputs.device)?;
     let (mut times, mut drops, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..3 {
+    for _ in 0..5 {
         let (before, _) = memory();
         let build =
             || (0..N).try_fold(x.clone(), |y, i| if i % 2 == 0 { Ok(y.neg()) } else { y.add(&x) });

@@ -13,7 +13,7 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn unary(&self, op: UnaryOp) -> Tensor {
         if op.domain().contains(self.dtype()) {
-            return Tensor::pending(Op::Unary(op), [self], self.shape().clone(), self.dtype());
+            return Tensor::pending_inlined(Op::Unary(op), [self], self.shape().clone(), self.dtype());
         }
         let x = if op.domain().contains(DType::I64) && !self.dtype().is_float() {
             self.cast(DType::I64)
@@ -679,7 +679,7 @@ impl Tensor {
     pub(crate) fn combine(&self, op: BinaryOp, y: &Tensor) -> Tensor {
         debug_assert!(self.shape().same(y.shape()) && self.dtype() == y.dtype(), "{op}");
         let dtype = op.result(self.dtype());
-        Tensor::pending(Op::Binary(op), [self, y], self.shape().clone(), dtype)
+        Tensor::pending_inlined(Op::Binary(op), [self, y], self.shape().clone(), dtype)
     }
 
     /// `where` on operands that are known to fit.

@@ -210,13 +210,29 @@ impl Tensor {
         shape: Shape,
         dtype: DType,
     ) -> Tensor {
-        let device = srcs[0].0.device.clone();
+        Tensor::pending_inlined(op, srcs, shape, dtype)
+    }
+
+    /// [`Tensor::pending`] for the ops that programs have most of. What could panic comes first, so
+    /// that fields are written once, where the node is going to be.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn pending_inlined<const N: usize>(
+        op: Op,
+        srcs: [&Tensor; N],
+        shape: Shape,
+        dtype: DType,
+    ) -> Tensor {
+        let here = &srcs[0].0.device;
+        let note = if here.is_checked() { here.note(Location::caller(), None) } else { 0 };
+        let device = here.clone();
         let tracked = srcs.iter().any(|src| src.0.tracked) && dtype.is_float();
         let mut owned = [None, None, None];
         for (slot, src) in owned.iter_mut().zip(srcs) {
             *slot = Some(src.clone());
         }
-        Tensor::node(Expr { op, srcs: owned }, shape, dtype, device, tracked)
+        let history = History::Expr(Expr { op, srcs: owned });
+        Tensor(Arc::new(Node::new(history, shape, dtype, device, tracked, note)))
     }
 
     /// A pending node without sources.
