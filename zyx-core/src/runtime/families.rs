@@ -16,8 +16,9 @@ use crate::error::Result;
 use crate::hal::{
     Call, CompileError, DeviceKind, FLASH_VARS, Part, PartWork, Signature, lock, on_threads,
 };
-use crate::ir::{Family, Kernel, Member, Outline, ParamInfo, Rewritten, Verified};
+use crate::ir::{Family, Kernel, LoopKind, Member, Op, Outline, ParamInfo, Rewritten, Verified};
 use crate::lru::Lru;
+use crate::passes::compensate::BLOCK;
 use crate::tune::SumOrder;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -25,8 +26,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// Kernels of a plan that share a program if they differ in places alone.
 const MANY: usize = 4;
 
-/// The part of the caches' limit beyond which families without programs go.
+/// The part of the caches' limit beyond which families without programs go, and where each that has programs is that
+/// of others with longer loops.
 const SHARE: usize = 8;
+const LARGER_SHARE: usize = 2;
 
 /// A family, with what serves all of it.
 #[derive(Clone)]
@@ -69,6 +72,38 @@ impl Known {
 struct Wanted {
     verified: Verified,
     outline: Outline,
+    /// If it was made with longer loops, the kernel that it does the work of.
+    shorter: Option<Verified>,
+}
+
+impl Wanted {
+    /// What choices of passes for it and for its family's kernel go by.
+    fn magnitudes(&self, family: &Family) -> Option<Box<[u16]>> {
+        let numbers = family.magnitudes(&self.outline)?;
+        let Some(shorter) = &self.shorter else { return Some(numbers) };
+        // Whether sums of blocks have as many blocks, too.
+        let blocks = |kernel: &Kernel| -> Vec<Option<i64>> {
+            let of_loop = |(_, op, _)| match op {
+                Op::Loop { kind: LoopKind::Serial, len, .. } => {
+                    Some(kernel.constant(len).map(|len| (len.to_i64() + BLOCK - 1) / BLOCK))
+                }
+                _ => None,
+            };
+            kernel.iter().filter_map(of_loop).collect()
+        };
+        let same = u16::from(blocks(shorter) == blocks(&self.verified));
+        Some(numbers.iter().copied().chain([same]).collect())
+    }
+}
+
+/// What becomes of a kernel where those that share programs have loops of the same lengths.
+enum Padded {
+    /// No length varies.
+    AsItIs,
+    /// One with longer loops, and a family for it.
+    Longer(Wanted, Family),
+    /// It has a program of its own.
+    Alone,
 }
 
 /// Kernels within calls; those that cannot be made general with none.
@@ -88,12 +123,16 @@ fn each_kernel<'c>(call: &'c Call, f: &mut dyn FnMut(&'c Arc<Kernel>)) {
 }
 
 impl Device {
-    /// Whether kernels of other sizes share programs here. On a GPU they do not: divisions by numbers that are
-    /// not known, loops of unknown length and accesses one by one took 30 to 500 times as long on an H100. Nor do
-    /// they where the same operations need not round alike in two kernels.
+    /// Whether kernels of other sizes share programs here: not where the same operations need not round alike in two
+    /// kernels.
     pub(crate) fn shares_programs(&self) -> bool {
-        let alike = self.info().kind != DeviceKind::Gpu && !self.caps().contracts;
-        alike && self.compiles_by_default()
+        !self.caps().contracts && self.compiles_by_default()
+    }
+
+    /// Whether kernels that share programs have loops of the same lengths. On a GPU they do: loops of unknown length
+    /// are spread over no threads.
+    fn keeps_lengths(&self) -> bool {
+        self.info().kind == DeviceKind::Gpu
     }
 
     /// Keeps the numbers of a kernel that is compiled as it is.
@@ -107,7 +146,7 @@ impl Device {
 
     /// Keeps the numbers of the kernels of a call.
     pub(super) fn note_call(&self, call: &Call) {
-        if !self.shares_programs() {
+        if !self.shares_programs() || self.keeps_lengths() {
             return;
         }
         each_kernel(call, &mut |kernel| {
@@ -122,6 +161,11 @@ impl Device {
 
     /// The family of an outline, with this one as a member if it is to serve it.
     fn family(&self, outline: &Outline, serve: bool) -> Known {
+        self.family_or(outline, serve, || self.new_family(outline))
+    }
+
+    /// The same, if need be a `new` one.
+    fn family_or(&self, outline: &Outline, serve: bool, new: impl FnOnce() -> Family) -> Known {
         let mut families = lock(&self.caches().families);
         let family = match families.get(outline.key()) {
             Some(known) if !serve || known.family.serves(outline) => {
@@ -134,7 +178,7 @@ impl Device {
                 }
                 wider
             }
-            None => self.new_family(outline),
+            None => new(),
         };
         self.keep_family(&mut families, outline, family)
     }
@@ -149,7 +193,8 @@ impl Device {
         let bytes = outline.key().bytes() + family.bytes();
         let known = Known::of(family);
         families.insert(outline.key().clone(), known.clone(), bytes);
-        let excess = families.bytes().saturating_sub(self.cache_limit() / SHARE);
+        let share = if self.keeps_lengths() { LARGER_SHARE } else { SHARE };
+        let excess = families.bytes().saturating_sub(self.cache_limit() / share);
         if excess > 0 {
             let none = |known: &Known, used| known.program.is_none().then_some(used);
             drop(families.drop_oldest(excess + excess / 8, 0, none));
@@ -159,14 +204,14 @@ impl Device {
 
     /// Of one member.
     fn new_family(&self, outline: &Outline) -> Family {
-        Family::new(outline, self.info().kind == DeviceKind::Gpu)
+        Family::new(outline, self.keeps_lengths())
     }
 
     /// Whether most of these kernels are served by general programs that there are: sizes that are equal by
     /// chance make another graph.
     pub(crate) fn are_served(&self, kernels: &[&Kernel]) -> bool {
         let mut families = lock(&self.caches().families);
-        if !families.iter().any(|(_, known)| known.program.is_some()) {
+        if self.keeps_lengths() || !families.iter().any(|(_, known)| known.program.is_some()) {
             return false;
         }
         let mut is_served = |kernel: &&&Kernel| {
@@ -258,6 +303,22 @@ impl Device {
             }
         }
         // Families are complete now.
+        if self.keeps_lengths() {
+            let operations = |i: usize| members[i].1.verified.ops().len();
+            let padded = on_threads(members.len(), operations, |i| self.padded(&members[i].1));
+            let mut longer = Vec::with_capacity(members.len());
+            for (member, padded) in members.into_iter().zip(padded) {
+                match padded? {
+                    Padded::AsItIs => longer.push(member),
+                    Padded::Longer(wanted, family) => {
+                        self.family_or(&wanted.outline, true, || family);
+                        longer.push((member.0, wanted));
+                    }
+                    Padded::Alone => {}
+                }
+            }
+            members = longer;
+        }
         let mut made: FxHashMap<&Kernel, Known> = FxHashMap::default();
         for (_, member) in &members {
             let known = || self.family(&member.outline, true);
@@ -296,13 +357,27 @@ impl Device {
         let bytes = |info: &ParamInfo| info.len.saturating_mul(info.dtype.size() as u64);
         let bound = verified.params().iter().all(|info| bytes(info) <= self.caps().max_binding);
         let Some(outline) = Outline::of(&verified).filter(|_| bound) else { return Ok(None) };
-        Ok(Some(Wanted { verified, outline }))
+        Ok(Some(Wanted { verified, outline, shorter: None }))
+    }
+
+    /// The kernel with longer loops that does the work of this one.
+    fn padded(&self, own: &Wanted) -> Result<Padded, CompileError> {
+        let known = self.family(&own.outline, true);
+        let Some(padded) = known.family.padded(&own.outline, own.verified.name()) else {
+            return Ok(Padded::AsItIs);
+        };
+        let verified = self.verified(&padded)?;
+        let Some(outline) = Outline::with_lengths(&verified) else { return Ok(Padded::Alone) };
+        let Some(family) = known.family.of_padded(&own.outline, &outline) else {
+            return Ok(Padded::Alone);
+        };
+        let shorter = Some(own.verified.clone());
+        Ok(Padded::Longer(Wanted { verified, outline, shorter }, family))
     }
 
     /// For each member of a family whether the family's kernel adds floats in the order that it does.
     fn round_alike(&self, members: &[(Known, &Wanted)]) -> Vec<bool> {
-        let magnitudes =
-            |(known, member): &(Known, &Wanted)| known.family.magnitudes(&member.outline);
+        let magnitudes = |(known, member): &(Known, &Wanted)| member.magnitudes(&known.family);
         let classes: Vec<Option<Box<[u16]>>> = members.iter().map(magnitudes).collect();
         let found = |i: usize| lock(&members[i].0.alike).get(classes[i].as_ref()?).copied();
         let new: Vec<usize> = (0..members.len()).filter(|&i| found(i).is_none()).collect();
@@ -315,8 +390,13 @@ impl Device {
                     Some(general) => SumOrder::of(&general, self.caps()),
                     None => SumOrder::default(),
                 };
-                let order = || SumOrder::of(&member.verified, self.caps());
-                classes[new[i]].is_some() && known.order.get_or_init(own).serves(&order())
+                let own = || known.order.get_or_init(own);
+                let order = |kernel: &Verified| SumOrder::of(kernel, self.caps());
+                classes[new[i]].is_some()
+                    && match &member.shorter {
+                        None => own().serves(&order(&member.verified)),
+                        Some(shorter) => own().serves_shorter(&order(shorter)),
+                    }
             },
         );
         for (&i, alike) in new.iter().zip(looked) {
@@ -384,7 +464,7 @@ impl Device {
     /// Library kernels for the calls of a graph that was planned at another size before: kernels within are
     /// general. None for what the device refuses.
     pub(crate) fn general_libraries(&self, calls: &[&Call]) -> Vec<Option<Program>> {
-        if !self.shares_programs() {
+        if !self.shares_programs() || self.keeps_lengths() {
             return self.libraries(calls);
         }
         let (mut kernels, mut seen) = (Vec::new(), FxHashSet::default());

@@ -13,7 +13,12 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn unary(&self, op: UnaryOp) -> Tensor {
         if op.domain().contains(self.dtype()) {
-            return Tensor::pending_inlined(Op::Unary(op), [self], self.shape().clone(), self.dtype());
+            return Tensor::pending_inlined(
+                Op::Unary(op),
+                [self],
+                self.shape().clone(),
+                self.dtype(),
+            );
         }
         let x = if op.domain().contains(DType::I64) && !self.dtype().is_float() {
             self.cast(DType::I64)

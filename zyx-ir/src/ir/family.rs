@@ -31,6 +31,8 @@ const MOST: i64 = 1 << 40;
 
 /// Which powers of two are looked at: passes ask for whole vectors and blocks of them.
 const DIVISIBLE: u32 = 6;
+/// The least that arguments are counted in, if not 1.
+const ALIGNED: i64 = 4;
 
 /// A kernel without its numbers, and the numbers.
 #[derive(Clone, Debug)]
@@ -53,6 +55,15 @@ impl Outline {
 
     /// As [`Outline::of`], of a kernel that is no [`Member`] by it.
     pub fn of_unverified(kernel: &Kernel) -> Option<Outline> {
+        Outline::written(kernel, false)
+    }
+
+    /// As [`Outline::of`], but kernels of one family have loops of the same lengths.
+    pub fn with_lengths(kernel: &Verified) -> Option<Outline> {
+        Some(Outline { verified: true, ..Outline::written(kernel, true)? })
+    }
+
+    fn written(kernel: &Kernel, lengths: bool) -> Option<Outline> {
         let params = kernel.params().iter().map(|info| ParamInfo { len: 0, ..*info }).collect();
         let vars = kernel.vars().iter().map(|info| VarInfo { min: 0, max: 0, ..*info }).collect();
         let mut writer = Writer {
@@ -61,6 +72,7 @@ impl Outline {
             map: vec![Value(u32::MAX); kernel.ops().len()],
             is_index: Vec::with_capacity(kernel.ops().len()),
             literals: Vec::new(),
+            lengths,
         };
         for (value, op, ty) in kernel.iter() {
             writer.write(value, op, ty)?;
@@ -87,6 +99,8 @@ struct Writer<'k> {
     /// Whether a value is computed of counters, scalars and literals alone.
     is_index: Vec<bool>,
     literals: Vec<u64>,
+    /// Whether lengths of loops stay what they are.
+    lengths: bool,
 }
 
 impl Writer<'_> {
@@ -115,7 +129,8 @@ impl Writer<'_> {
         };
         // Registers are named by literals.
         let own = storage.is_some_and(|buf| matches!(self.kernel.op(buf), Op::Alloc { .. }));
-        let op = op.map(|x| self.operand(x, own));
+        let keep = own || self.lengths && matches!(op, Op::Loop { .. });
+        let op = op.map(|x| self.operand(x, keep));
         self.map[value.idx()] = self.out.push(op, ty);
         Some(())
     }
@@ -250,6 +265,8 @@ struct Class {
     seen: (i64, i64),
     /// What the argument counts: 1, or a small power of two that all that were seen are multiples of.
     step: i64,
+    /// Whether it is declared to be little larger than what was seen.
+    near: bool,
 }
 
 impl Class {
@@ -258,7 +275,7 @@ impl Class {
         if !self.dtype.is_int() {
             return (i64::MIN, i64::MAX);
         }
-        if self.step > 1 {
+        if self.near {
             // Twice as far: what is narrower is computed in fewer bits.
             return (2 * (self.seen.0 / self.step).min(0), 2 * (self.seen.1 / self.step).max(1));
         }
@@ -314,8 +331,13 @@ impl Family {
                 let x = number(dtype, bits);
                 let counted = self.steps && dtype == DType::I64;
                 let own = if counted { 1 << x.trailing_zeros().min(DIVISIBLE) } else { 1 };
+                // Less aligns no vector.
+                let own = if own < ALIGNED { 1 } else { own };
                 known.push(match old {
-                    None => Class { dtype, first: bits, varies: false, seen: (x, x), step: own },
+                    None => {
+                        let (varies, seen, near) = (false, (x, x), self.steps);
+                        Class { dtype, first: bits, varies, seen, step: own, near }
+                    }
                     Some(old) => Class {
                         varies: old.varies || old.first != bits,
                         seen: (old.seen.0.min(x), old.seen.1.max(x)),
@@ -431,6 +453,104 @@ impl Family {
         })
     }
 
+    /// The kernel of this outline with loops a little longer where their lengths vary among the members
+    /// ([`padded_len`]), so that many sizes have loops of the same lengths. Iterations that the kernel does not
+    /// have load zeros, change no register that outlives them and store nothing. `None` if no length varies.
+    pub fn padded(&self, outline: &Outline, name: &str) -> Option<Kernel> {
+        self.padded_by(outline, &outline.literals, &outline.lens, name)
+    }
+
+    /// The family of kernels that become loops of the lengths of `padded`, which is what that of this outline did:
+    /// everything varies in it that does here, as far as it did here. `None` where numbers tell what ops there are.
+    pub fn of_padded(&self, outline: &Outline, padded: &Outline) -> Option<Family> {
+        let mut family = Family::new(padded, self.steps);
+        for greatest in [false, true] {
+            let number = |(&class, &bits): (&u32, &u64)| {
+                let known = &self.known[class as usize];
+                let (least, most) = known.seen;
+                let between = known.step * i64::from(most / known.step % 2 == 0);
+                match known.varies && known.dtype.is_int() {
+                    true if greatest => Scalar::from_i64(known.dtype, most + between).bits(),
+                    true => Scalar::from_i64(known.dtype, least).bits(),
+                    // Any other number.
+                    false => bits ^ u64::from(known.varies && greatest),
+                }
+            };
+            let literals: Vec<u64> =
+                self.classes.iter().zip(&outline.literals).map(number).collect();
+            let lens =
+                self.lens.iter().zip(&outline.lens).map(|(own, &len)| len + u64::from(own.1));
+            let lens: Vec<u64> = lens.collect();
+            let other = self.padded_by(outline, &literals, &lens, "")?;
+            let other = Outline::written(&other, true)?;
+            if other.key() != padded.key() {
+                return None;
+            }
+            family = family.with(&other);
+        }
+        family.ranges.clone_from(&self.ranges);
+        Some(family)
+    }
+
+    /// As [`Family::padded`] of a kernel with these literals instead and buffers of these lengths; loops are as long as
+    /// those of `outline` become.
+    fn padded_by(
+        &self,
+        outline: &Outline,
+        literals: &[u64],
+        lens: &[u64],
+        name: &str,
+    ) -> Option<Kernel> {
+        let old = &*outline.kernel;
+        let ends = old.region_ends();
+        let params = old.params().iter().zip(lens);
+        let params = params.map(|(info, &len)| ParamInfo { len, ..*info }).collect();
+        let vars = old.vars().iter().zip(&outline.ranges);
+        let vars = vars.map(|(info, &(min, max))| VarInfo { min, max, ..*info }).collect();
+        let mut pad = Pad {
+            old,
+            // Which ops there are does not depend on numbers.
+            out: Builder::raw(name).with_arguments(params, vars),
+            map: Vec::with_capacity(old.ops().len()),
+            depends: Vec::with_capacity(old.ops().len()),
+            sums: old.iter().filter_map(|(_, op, _)| sum_of(old, op)).collect(),
+            products: FxHashMap::default(),
+            open: Vec::new(),
+            longer: 0,
+        };
+        pad.products = pad.products_in_sums();
+        // Of literals that vary what the kernel has.
+        let mut varying: Vec<Option<u64>> = vec![None; old.ops().len()];
+        let mut numbers = self.classes.iter().zip(&outline.literals).zip(literals);
+        let mut any = false;
+        for (value, op, ty) in old.iter() {
+            let new = match op {
+                Op::Const { .. } => {
+                    let ((&class, &own), &bits) = numbers.next()?;
+                    let varies = self.known[class as usize].varies;
+                    varying[value.idx()] = varies.then_some(own);
+                    pad.depends.push(0);
+                    pad.out.constant(Scalar::from_bits(ty.dtype, bits))
+                }
+                Op::Loop { kind, axis, len } if let Some(n) = varying[len.idx()] => {
+                    let body = value.idx() + 1..ends[value.idx()];
+                    let is_serial = |op: &Op| matches!(op, Op::Loop { kind: LoopKind::Serial, .. });
+                    let what = match kind {
+                        LoopKind::Serial => Pads::Sum,
+                        _ if old.ops()[body].iter().any(is_serial) => Pads::Sums,
+                        _ => Pads::Map,
+                    };
+                    any = true;
+                    let longer = padded_len(n as i64, what);
+                    pad.open_loop(value, kind, axis, len, longer)
+                }
+                op => pad.copy(value, op, ty),
+            };
+            pad.map.push(new);
+        }
+        any.then(|| pad.out.finish())
+    }
+
     /// Whether no number varies: one member is all of it.
     pub fn is_single(&self) -> bool {
         !self.known.iter().any(|known| known.varies) && !self.lens.iter().any(|len| len.1)
@@ -478,6 +598,226 @@ impl Family {
         self.members.0.made.get_or_init(|| kernel.clone());
         let kernel = kernel.with_members(Some(self.members.clone()));
         Some(Rewritten::by_passes(kernel))
+    }
+}
+
+/// What a loop that is made longer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pads {
+    /// It adds up.
+    Sum,
+    /// Its iterations are independent and add up.
+    Sums,
+    /// Its iterations are independent and short.
+    Map,
+}
+
+/// How long a loop of `n` iterations is made where sizes share programs, and what strategies take it to be, so that
+/// sizes have the same ones. Few lengths remain, of which each is little longer: an eighth or 31 iterations, a quarter
+/// of what has no sums. The zeros that a sum gets belong to a block that it has anyway, up to a few thousand.
+pub(crate) fn padded_len(n: i64, what: Pads) -> i64 {
+    let step = match n {
+        ..=8 => return n,
+        ..=32 => 8,
+        ..=128 => 16,
+        _ => match what {
+            Pads::Sum => 32.max(1 << (n.ilog2() - 5)),
+            Pads::Sums => 32.max(1 << (n.ilog2() - 3)),
+            Pads::Map => 1 << (n.ilog2() - 2),
+        },
+    };
+    (n as u64).checked_next_multiple_of(step).map_or(n, |longer| longer as i64)
+}
+
+/// A kernel rebuilt with longer loops.
+struct Pad<'k> {
+    old: &'k Kernel,
+    out: Builder,
+    map: Vec<Value>,
+    /// For each old value the longer loops that it depends on, a bit each.
+    depends: Vec<u64>,
+    /// Old values that combine what a register has with another value and are stored there, with the register and that
+    /// value.
+    sums: FxHashMap<Value, (Value, Value)>,
+    /// Old products that are added to a register.
+    products: FxHashMap<Value, Value>,
+    /// The regions that are open, with the longer loops among them.
+    open: Vec<(Value, Option<Longer>)>,
+    longer: u32,
+}
+
+/// A value stored in a register that combines what this has with another value: with the register and that value.
+fn sum_of(kernel: &Kernel, store: Op) -> Option<(Value, (Value, Value))> {
+    let Op::Store { buf, index, value, .. } = store else { return None };
+    let Op::Binary { op, x, y } = kernel.op(value) else { return None };
+    op.identity(kernel.ty(value).dtype)?;
+    let same = |other: Value| {
+        let known = kernel.constant(index);
+        index == other || known.is_some() && known == kernel.constant(other)
+    };
+    let is_old = |x: Value| matches!(kernel.op(x), Op::Load { buf: from, index: at, .. } if from == buf && same(at));
+    let own = matches!(kernel.op(buf), Op::Alloc { .. });
+    let other = if is_old(x) { y } else { x };
+    (own && is_old(x) != is_old(y)).then_some((value, (buf, other)))
+}
+
+/// A loop that is longer.
+#[derive(Clone, Copy)]
+struct Longer {
+    bit: u64,
+    serial: bool,
+    /// Whether the iteration is one of the kernel's own.
+    own: Value,
+}
+
+impl Pad<'_> {
+    fn open_loop(
+        &mut self,
+        old: Value,
+        kind: LoopKind,
+        axis: u8,
+        len: Value,
+        longer: i64,
+    ) -> Value {
+        let len = self.map[len.idx()];
+        let all = self.out.index(longer);
+        let counter = self.out.open_loop(kind, axis, all);
+        let own = self.out.binary(BinaryOp::Lt, counter, len);
+        let bit = 1 << self.longer.min(u64::BITS - 1);
+        self.longer += 1;
+        self.depends.push(bit);
+        self.open.push((old, Some(Longer { bit, serial: kind == LoopKind::Serial, own })));
+        counter
+    }
+
+    /// The bits of the longer loops that are open and pass a test.
+    fn bits(&self, test: impl Fn(Value, &Longer) -> bool) -> u64 {
+        let open = self.open.iter().filter_map(|(open, longer)| Some((*open, longer.as_ref()?)));
+        open.filter(|&(open, longer)| test(open, longer)).fold(0, |bits, (_, l)| bits | l.bit)
+    }
+
+    /// Whether the iteration is one of the kernel's own, by these of the loops; `None` if it always is.
+    fn own(&mut self, bits: u64) -> Option<Value> {
+        let conds = self.open.iter().filter_map(|(_, longer)| *longer);
+        let conds: Vec<Value> = conds.filter(|l| bits & l.bit != 0).map(|l| l.own).collect();
+        conds.into_iter().reduce(|all, cond| self.out.binary(BinaryOp::And, all, cond))
+    }
+
+    fn copy(&mut self, value: Value, op: Op, ty: Type) -> Value {
+        let is_param = |buf: Value| matches!(self.old.op(buf), Op::Param { .. });
+        let depends = op.operands().fold(0, |bits, x| bits | self.depends[x.idx()]);
+        self.depends.push(depends);
+        let mut new = op.map(|x| self.map[x.idx()]);
+        match (op, &mut new) {
+            // What does not depend on a loop is in bounds in all of its iterations.
+            (Op::Load { buf, index: at, .. }, Op::Load { index, .. }) if is_param(buf) => {
+                *index = self.guarded(*index, self.depends[at.idx()]);
+            }
+            (Op::Store { buf, .. }, Op::Store { index, .. }) if is_param(buf) => {
+                *index = self.guarded(*index, u64::MAX);
+            }
+            (Op::Atomic { buf, .. }, Op::Atomic { index, .. }) if is_param(buf) => {
+                *index = self.guarded(*index, u64::MAX);
+            }
+            (Op::Store { .. }, Op::Store { value, .. }) => *value = self.kept(op, *value),
+            (Op::Binary { op, x, y }, Op::Binary { x: a, y: b, .. }) => {
+                if let Some(&register) = self.products.get(&value) {
+                    // It stays a product: of zeros.
+                    (*a, *b) = (self.or_zero(register, x), self.or_zero(register, y));
+                }
+                if let Some(&(buf, other)) = self.sums.get(&value) {
+                    let added = self.added(op, buf, other);
+                    *(if x == other { a } else { b }) = added;
+                    debug_assert!(x == other || y == other, "{value}");
+                }
+            }
+            (Op::Loop { .. } | Op::If { .. }, _) => self.open.push((value, None)),
+            (Op::End { .. }, _) => drop(self.open.pop()),
+            _ => {}
+        }
+        self.out.emit(new, ty)
+    }
+
+    /// An index that is used in the kernel's own iterations only, by these of the loops.
+    fn guarded(&mut self, index: Value, bits: u64) -> Value {
+        let Some(own) = self.own(bits) else { return index };
+        match self.out.op(index) {
+            Op::Guard { index, cond } => {
+                let both = self.out.binary(BinaryOp::And, cond, own);
+                self.out.guard(index, both)
+            }
+            _ => self.out.guard(index, own),
+        }
+    }
+
+    fn products_in_sums(&self) -> FxHashMap<Value, Value> {
+        let product = |(&sum, &(register, other)): (&Value, &(Value, Value))| {
+            let adds = matches!(self.old.op(sum), Op::Binary { op: BinaryOp::Add, .. });
+            let is_product = matches!(self.old.op(other), Op::Binary { op: BinaryOp::Mul, .. });
+            (adds && is_product).then_some((other, register))
+        };
+        self.sums.iter().filter_map(product).collect()
+    }
+
+    /// A factor of what is added to a register: zero in an iteration that was added.
+    fn or_zero(&mut self, register: Value, factor: Value) -> Value {
+        let (bits, new) = (self.around(register), self.map[factor.idx()]);
+        match self.own(bits) {
+            Some(own) if !self.is_zero(factor, bits) => {
+                let zero = Scalar::from_i64(self.out.ty(new).dtype, 0);
+                let zero = self.out.constant(zero);
+                self.out.select(own, new, zero)
+            }
+            _ => new,
+        }
+    }
+
+    /// The serial loops that run within the life of a register.
+    fn around(&self, register: Value) -> u64 {
+        self.bits(|open, longer| longer.serial && register < open)
+    }
+
+    /// What is combined with a register: in an iteration that was added nothing.
+    fn added(&mut self, op: BinaryOp, register: Value, other: Value) -> Value {
+        let (bits, new) = (self.around(register), self.map[other.idx()]);
+        let Some(own) = self.own(bits) else { return new };
+        if op == BinaryOp::Add && self.is_zero(other, bits) {
+            return new;
+        }
+        let identity = op.identity(self.out.ty(new).dtype);
+        let identity = identity.expect("invariant: sums have identities");
+        let identity = self.out.constant(identity);
+        self.out.select(own, new, identity)
+    }
+
+    /// What a register gets by an old store: in an iteration that was added what it has.
+    fn kept(&mut self, store: Op, new: Value) -> Value {
+        let Op::Store { buf, value, index, .. } = store else { return new };
+        if self.sums.contains_key(&value) {
+            return new;
+        }
+        let bits = self.around(buf);
+        let Some(own) = self.own(bits) else { return new };
+        let [buf, index] = [buf, index].map(|v| self.map[v.idx()]);
+        let old = self.out.load(buf, index);
+        self.out.select(own, new, old)
+    }
+
+    /// Whether an old value is zero where the iteration is not the kernel's own by these of the loops, any of them:
+    /// what is loaded there is, and products of that.
+    fn is_zero(&self, value: Value, bits: u64) -> bool {
+        match self.old.op(value) {
+            Op::Load { buf, index, .. } => {
+                let is_param = matches!(self.old.op(buf), Op::Param { .. });
+                is_param && bits & !self.depends[index.idx()] == 0
+            }
+            Op::Cast { x } => self.is_zero(x, bits),
+            Op::Binary { op: BinaryOp::Mul, x, y } => {
+                let factors = self.products.get(&value).map(|register| self.around(*register));
+                factors == Some(bits) || self.is_zero(x, bits) && self.is_zero(y, bits)
+            }
+            _ => false,
+        }
     }
 }
 
@@ -591,6 +931,34 @@ mod tests {
         for place in [64, 128, 1984] {
             let held = family.member(&outline(place, false)).unwrap();
             assert_eq!(run(&general, held.values()), run(&part(place, false), &[]), "{place}");
+        }
+    }
+
+    /// One program for several sizes: loops as long as the longest, all other numbers as arguments.
+    #[test]
+    fn longer_loops_compute_what_the_members_do() {
+        let outline = |rows, columns| Outline::of(&sums(rows, columns)).unwrap();
+        let family = Family::new(&outline(17, 33), true).with(&outline(20, 45));
+        let padded = |rows, columns| {
+            Verified::new(&family.padded(&outline(rows, columns), "padded").unwrap()).unwrap()
+        };
+        let sized = |rows, columns| Outline::with_lengths(&padded(rows, columns)).unwrap();
+        assert_eq!(sized(17, 33).key(), sized(23, 47).key());
+        assert_ne!(sized(17, 33).key(), sized(17, 49).key());
+        // What varies is known from the kernels as they are.
+        let all = family.of_padded(&outline(24, 48), &sized(24, 48)).unwrap();
+        let general = all.kernel("all").unwrap().verify().unwrap();
+        for (rows, columns) in [(24, 48), (17, 33), (18, 40), (23, 47), (21, 46)] {
+            let x: Vec<u8> = (0..rows * columns).flat_map(|i| (i as f32).to_le_bytes()).collect();
+            let run = |kernel: &Kernel, vars: &[u64]| {
+                let mut buffers = vec![x.clone(), vec![0; 4 * rows as usize]];
+                interp::interpret(kernel, &mut buffers, vars, &interp::Options::default()).unwrap();
+                buffers.remove(1)
+            };
+            let expected = run(&sums(rows, columns), &[]);
+            assert_eq!(run(&padded(rows, columns), &[]), expected, "{rows} {columns}");
+            let held = all.member(&sized(rows, columns)).unwrap();
+            assert_eq!(run(&general, held.values()), expected, "{rows} {columns}");
         }
     }
 

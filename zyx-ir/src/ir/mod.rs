@@ -37,6 +37,7 @@ pub mod verify;
 
 pub use crate::affine::Interval;
 pub use family::{Family, Member, Members, Outline};
+pub(crate) use family::{Pads, padded_len};
 pub use kernel::{Builder, Kernel, ParamInfo, VarInfo};
 pub use op::{Access, BarrierScope, LoopKind, Op, Order, ShuffleKind, Space, Type, Value};
 pub use parse::ParseError;

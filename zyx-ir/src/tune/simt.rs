@@ -10,7 +10,7 @@ use super::strategies::{self, At, Strategy};
 use super::{Draft, block, mma, rows, scan, tile, transpose};
 use crate::caps::Caps;
 use crate::dtype::DType;
-use crate::ir::{Kernel, LoopKind, Op, Value};
+use crate::ir::{Kernel, LoopKind, Op, Pads, Value, padded_len};
 use crate::passes::cooperate::{self, Found};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
 use crate::passes::variance::{Form, Variance};
@@ -18,6 +18,7 @@ use crate::passes::{
     Site, cse, dce, divide, hoist, muladd, narrow, nest, owner_computes, simplify, stage_rows,
     unroll, vectorize,
 };
+use smallvec::SmallVec;
 
 /// Shortest reduction worth sharing, and the iterations of it that each thread should get.
 const MIN_SHARED: i64 = 32;
@@ -312,9 +313,12 @@ fn flatten(draft: &mut Draft, found: &Found) {
             let list = loops(&draft.kernel);
             let this = list.iter().find(|x| x.open >= l.open && x.kind == LoopKind::Serial);
             let inner = this.and_then(|l| {
-                nest::inner_of_kind(&draft.kernel, l, &list, LoopKind::Serial).map(|_| l.open)
+                let inner = nest::inner_of_kind(&draft.kernel, l, &list, LoopKind::Serial)?;
+                Some((l.open, inner.len))
             });
-            let Some(open) = inner else { break };
+            let Some((open, len)) = inner else { break };
+            // Which iterations are one thread's depends on that.
+            draft.reordered.push((nest::FLATTEN.name, SmallVec::new(), len));
             let before = list.len();
             draft.step(&nest::FLATTEN, Site::new(open, &[]));
             if loops(&draft.kernel).len() == before {
@@ -335,10 +339,12 @@ fn share_flat(draft: &mut Draft, caps: &Caps, root: Value, direction: Direction)
         return false;
     }
     let resident = caps.threads as i64;
+    // Sizes that are nearly the same have the same threads.
+    let (results, longest) = (padded_len(n, Pads::Sums), padded_len(longest, Pads::Sum));
     let site = match direction {
         // Enough threads for the device, but not so many that the tree outweighs the loop.
         Direction::Along => {
-            let wanted = power(resident / n).max(power(longest / PER_THREAD).min(256));
+            let wanted = power(resident / results).max(power(longest / PER_THREAD).min(256));
             let most = power(longest / 4).min(power(caps.max_local as i64)).min(1024);
             let threads = match draft.knobs.sharing {
                 0 => wanted.clamp(32, 1024).min(most),
@@ -347,7 +353,11 @@ fn share_flat(draft: &mut Draft, caps: &Caps, root: Value, direction: Direction)
             let run = run_length(&draft.kernel, &found, threads, caps);
             // Of rows that are one loop by divisions, runs may lie in one row.
             let lanes = caps.vector_bytes as i64 / 4;
-            if run == 1 && lanes > 1 && lengths().all(|n| n % (lanes * threads) == 0) {
+            let whole = || {
+                lengths().all(|n| n % (lanes * threads) == 0)
+                    && !found.children.iter().any(|l| ends_early(&draft.kernel, l))
+            };
+            if run == 1 && lanes > 1 && whole() {
                 let mut wide = draft.fork();
                 if cooperate(&mut wide, caps, (Some(root), &found), [threads, 1, lanes]) {
                     *draft = wide;
@@ -369,7 +379,7 @@ fn share_flat(draft: &mut Draft, caps: &Caps, root: Value, direction: Direction)
                 columns /= 2;
             }
             let most = power(caps.max_local as i64 / columns).min(power(longest / 4));
-            let threads = power(resident / n).max(2).min(most.min(MAX_SHARING / columns));
+            let threads = power(resident / results).max(2).min(most.min(MAX_SHARING / columns));
             [threads, columns, 1]
         }
     };
@@ -384,7 +394,9 @@ fn share_whole(draft: &mut Draft, caps: &Caps) {
     let reductions = found.children.iter().filter(|l| l.kind == LoopKind::Serial);
     let longest = reductions.filter_map(|l| l.len).max().unwrap_or(0);
     if (MIN_SHARED..=ONE_GROUP).contains(&longest) && total <= 2 * ONE_GROUP {
-        let threads = power(longest / 4).clamp(8, 256).min(power(caps.max_local as i64));
+        let threads = power(padded_len(longest, Pads::Sum) / 4)
+            .clamp(8, 256)
+            .min(power(caps.max_local as i64));
         cooperate(draft, caps, (None, &found), [threads, 1, 1]);
     }
 }
@@ -472,11 +484,21 @@ fn run_length(kernel: &Kernel, found: &Found, threads: i64, caps: &Caps) -> i64 
     let lanes = |l: &LoopInfo| {
         let site = vectorize::site(kernel, l, caps).filter(|_| is_consecutive(kernel, l))?;
         let lanes = site.params[0];
-        let whole = l.len.is_some_and(|n| n % (lanes * threads) == 0);
+        let whole = l.len.is_some_and(|n| n % (lanes * threads) == 0) && !ends_early(kernel, l);
         (l.innermost && whole && lanes <= 8).then_some(lanes)
     };
     let all: Option<Vec<i64>> = found.children.iter().map(lanes).collect();
     all.and_then(|all| all.into_iter().min()).unwrap_or(1)
+}
+
+/// Whether not all iterations of a loop make its accesses.
+fn ends_early(kernel: &Kernel, l: &LoopInfo) -> bool {
+    let Some(variance) = Variance::of(kernel, l) else { return false };
+    let varies = |op: Op| match op {
+        Op::Guard { cond, .. } => variance.form(cond) != Form::Uniform,
+        _ => false,
+    };
+    l.body().any(|i| varies(kernel.op(Value(i as u32))))
 }
 
 /// Whether all buffers are accessed along the counter of a loop or at one place.

@@ -23,7 +23,7 @@ mod operand;
 
 pub use find::Found;
 pub(super) use find::{blocks, count};
-pub(super) use operand::{is_lanewise, is_wide, runs_along, stride_along};
+pub(super) use operand::{is_lanewise, is_side_by_side, is_wide, runs_along, stride_along};
 
 use super::nest;
 use super::{Pass, Site};

@@ -139,9 +139,7 @@ pub(in crate::passes) fn is_lanewise(
     }
     match kernel.op(v) {
         Op::Load { buf, .. } if buf == found.acc => true,
-        Op::Load { index, .. } => {
-            !matches!(kernel.op(index), Op::Guard { .. }) && variance.form(index) == Form::Linear(1)
-        }
+        Op::Load { index, .. } => is_side_by_side(kernel, variance, index),
         Op::Unary { .. } | Op::Binary { .. } | Op::Ternary { .. } | Op::Cast { .. } => {
             !kernel.ty(v).is_vector()
                 && kernel.op(v).operands().all(|x| {
@@ -151,6 +149,17 @@ pub(in crate::passes) fn is_lanewise(
         }
         _ => false,
     }
+}
+
+/// Whether an access for neighbouring counters is one for all of them.
+pub(in crate::passes) fn is_side_by_side(
+    kernel: &Kernel,
+    variance: &Variance,
+    index: Value,
+) -> bool {
+    let (at, conds) = kernel.unguarded(index);
+    let all = conds.iter().all(|&cond| variance.form(cond) == Form::Uniform);
+    all && variance.form(at) == Form::Linear(1)
 }
 
 /// Whether the factor's loads lie along a loop.

@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::ir::mma::{self, HELD, SIDE, WARP};
 use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Space, Type, Value};
 use crate::ops::BinaryOp;
-use crate::passes::block::is_lanewise;
+use crate::passes::block::{is_lanewise, is_side_by_side};
 use crate::passes::elements::Elements;
 use crate::passes::loops::LoopInfo;
 use crate::passes::variance::{Form, Variance};
@@ -429,8 +429,7 @@ impl Emit<'_, '_> {
             }
             Op::Store { buf, .. } if buf == found.acc => true,
             Op::Store { index, value, .. } => {
-                !matches!(kernel.op(index), Op::Guard { .. })
-                    && variance.form(index) == Form::Linear(1)
+                is_side_by_side(kernel, &variance, index)
                     && kernel.ty(value).dtype.is_float()
                     && is_lanewise(kernel, found, &variance, value)
             }
