@@ -40,6 +40,11 @@ pub(crate) fn values(graph: &Graph, bindings: &Bindings) -> Result<Vec<Vec<Scala
     Ok(eval::evaluate(graph, &leaves, &bindings.arguments))
 }
 
+/// From now on kernels of other sizes share programs on this device as they do on a GPU.
+pub fn keep_lengths(device: &Device) {
+    device.keep_lengths();
+}
+
 /// The bytes of the arena in which the temporaries of computing `tensors` lie, and the most of them
 /// that are live at once.
 pub fn arena(tensors: &[&Tensor]) -> (usize, usize) {

@@ -16,7 +16,7 @@ use crate::ir::Kernel;
 use crate::lru::Lru;
 use rustc_hash::FxHashSet;
 use std::any::Any;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 /// Bytes of the caches of a device whose compiler works in microseconds, and of any other.
@@ -35,6 +35,8 @@ pub(super) struct Caches {
     pub(super) calls: Mutex<Lru<Call, Option<Program>>>,
     /// Kernels that differ in numbers alone, by what is equal.
     pub(super) families: Mutex<Lru<Kernel, Known>>,
+    /// Whether kernels that share programs have loops of the same lengths.
+    pub(super) keep_lengths: AtomicBool,
     limit: AtomicUsize,
 }
 
@@ -58,6 +60,7 @@ impl Caches {
             programs: Mutex::default(),
             calls: Mutex::default(),
             families: Mutex::default(),
+            keep_lengths: (kind == DeviceKind::Gpu).into(),
             limit: limit.into(),
         }
     }

@@ -13,14 +13,12 @@
 use super::device::Device;
 use super::erased::{More, Program};
 use crate::error::Result;
-use crate::hal::{
-    Call, CompileError, DeviceKind, FLASH_VARS, Part, PartWork, Signature, lock, on_threads,
-};
-use crate::ir::{Family, Kernel, LoopKind, Member, Op, Outline, ParamInfo, Rewritten, Verified};
+use crate::hal::{Call, CompileError, FLASH_VARS, Part, PartWork, Signature, lock, on_threads};
+use crate::ir::{Family, Kernel, Member, Outline, ParamInfo, Rewritten, Verified};
 use crate::lru::Lru;
-use crate::passes::compensate::BLOCK;
 use crate::tune::SumOrder;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Kernels of a plan that share a program if they differ in places alone.
@@ -76,26 +74,6 @@ struct Wanted {
     shorter: Option<Verified>,
 }
 
-impl Wanted {
-    /// What choices of passes for it and for its family's kernel go by.
-    fn magnitudes(&self, family: &Family) -> Option<Box<[u16]>> {
-        let numbers = family.magnitudes(&self.outline)?;
-        let Some(shorter) = &self.shorter else { return Some(numbers) };
-        // Whether sums of blocks have as many blocks, too.
-        let blocks = |kernel: &Kernel| -> Vec<Option<i64>> {
-            let of_loop = |(_, op, _)| match op {
-                Op::Loop { kind: LoopKind::Serial, len, .. } => {
-                    Some(kernel.constant(len).map(|len| (len.to_i64() + BLOCK - 1) / BLOCK))
-                }
-                _ => None,
-            };
-            kernel.iter().filter_map(of_loop).collect()
-        };
-        let same = u16::from(blocks(shorter) == blocks(&self.verified));
-        Some(numbers.iter().copied().chain([same]).collect())
-    }
-}
-
 /// What becomes of a kernel where those that share programs have loops of the same lengths.
 enum Padded {
     /// No length varies.
@@ -132,7 +110,12 @@ impl Device {
     /// Whether kernels that share programs have loops of the same lengths. On a GPU they do: loops of unknown length
     /// are spread over no threads.
     fn keeps_lengths(&self) -> bool {
-        self.info().kind == DeviceKind::Gpu
+        self.caches().keep_lengths.load(Relaxed)
+    }
+
+    /// From now on kernels that share programs have loops of the same lengths here, as on a GPU.
+    pub(crate) fn keep_lengths(&self) {
+        self.caches().keep_lengths.store(true, Relaxed);
     }
 
     /// Keeps the numbers of a kernel that is compiled as it is.
@@ -377,7 +360,8 @@ impl Device {
 
     /// For each member of a family whether the family's kernel adds floats in the order that it does.
     fn round_alike(&self, members: &[(Known, &Wanted)]) -> Vec<bool> {
-        let magnitudes = |(known, member): &(Known, &Wanted)| member.magnitudes(&known.family);
+        let magnitudes =
+            |(known, member): &(Known, &Wanted)| known.family.magnitudes(&member.outline);
         let classes: Vec<Option<Box<[u16]>>> = members.iter().map(magnitudes).collect();
         let found = |i: usize| lock(&members[i].0.alike).get(classes[i].as_ref()?).copied();
         let new: Vec<usize> = (0..members.len()).filter(|&i| found(i).is_none()).collect();

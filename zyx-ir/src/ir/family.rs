@@ -277,7 +277,8 @@ impl Class {
         }
         if self.near {
             // Twice as far: what is narrower is computed in fewer bits.
-            return (2 * (self.seen.0 / self.step).min(0), 2 * (self.seen.1 / self.step).max(1));
+            let far = |x: i64| (x / self.step).saturating_mul(2);
+            return (far(self.seen.0).min(0), far(self.seen.1).max(2));
         }
         let far = |x: i64| {
             let room = (x.clamp(1, MOST) * ROOM).max(LEAST);
@@ -535,13 +536,9 @@ impl Family {
                 Op::Loop { kind, axis, len } if let Some(n) = varying[len.idx()] => {
                     let body = value.idx() + 1..ends[value.idx()];
                     let is_serial = |op: &Op| matches!(op, Op::Loop { kind: LoopKind::Serial, .. });
-                    let what = match kind {
-                        LoopKind::Serial => Pads::Sum,
-                        _ if old.ops()[body].iter().any(is_serial) => Pads::Sums,
-                        _ => Pads::Map,
-                    };
+                    let sums = kind == LoopKind::Serial || old.ops()[body].iter().any(is_serial);
                     any = true;
-                    let longer = padded_len(n as i64, what);
+                    let longer = padded_len(n as i64, sums);
                     pad.open_loop(value, kind, axis, len, longer)
                 }
                 op => pad.copy(value, op, ty),
@@ -601,30 +598,16 @@ impl Family {
     }
 }
 
-/// What a loop that is made longer does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pads {
-    /// It adds up.
-    Sum,
-    /// Its iterations are independent and add up.
-    Sums,
-    /// Its iterations are independent and short.
-    Map,
-}
-
 /// How long a loop of `n` iterations is made where sizes share programs, and what strategies take it to be, so that
-/// sizes have the same ones. Few lengths remain, of which each is little longer: an eighth or 31 iterations, a quarter
-/// of what has no sums. The zeros that a sum gets belong to a block that it has anyway, up to a few thousand.
-pub(crate) fn padded_len(n: i64, what: Pads) -> i64 {
+/// sizes have the same ones. Few lengths remain, of which each is at most an eighth or 31 iterations longer, or a quarter
+/// where nothing is added up: those iterations cost little.
+pub(crate) fn padded_len(n: i64, sums: bool) -> i64 {
     let step = match n {
         ..=8 => return n,
         ..=32 => 8,
         ..=128 => 16,
-        _ => match what {
-            Pads::Sum => 32.max(1 << (n.ilog2() - 5)),
-            Pads::Sums => 32.max(1 << (n.ilog2() - 3)),
-            Pads::Map => 1 << (n.ilog2() - 2),
-        },
+        _ if sums => 32.max(1 << (n.ilog2() - 3)),
+        _ => 1 << (n.ilog2() - 2),
     };
     (n as u64).checked_next_multiple_of(step).map_or(n, |longer| longer as i64)
 }

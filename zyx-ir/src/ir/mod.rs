@@ -36,8 +36,8 @@ mod regions;
 pub mod verify;
 
 pub use crate::affine::Interval;
+pub(crate) use family::padded_len;
 pub use family::{Family, Member, Members, Outline};
-pub(crate) use family::{Pads, padded_len};
 pub use kernel::{Builder, Kernel, ParamInfo, VarInfo};
 pub use op::{Access, BarrierScope, LoopKind, Op, Order, ShuffleKind, Space, Type, Value};
 pub use parse::ParseError;

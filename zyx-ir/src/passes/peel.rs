@@ -29,15 +29,28 @@ fn fits(l: &LoopInfo) -> bool {
     l.kind == LoopKind::Serial && l.len.is_some_and(|n| n > 1)
 }
 
-/// Whether a test in the loop depends on its counter.
+/// Whether a test in the loop depends on its counter; not whether an iteration is among the first few, which no single
+/// iteration decides.
 pub(crate) fn compares(kernel: &Kernel, l: &LoopInfo) -> bool {
     let mut depends = vec![false; l.end];
     depends[l.open.idx()] = true;
+    let is_counter = |mut x: Value| {
+        while let Op::Cast { x: inner } = kernel.op(x) {
+            x = inner;
+        }
+        x == l.open
+    };
     l.body().any(|i| {
         let op = kernel.op(Value(i as u32));
         // What memory holds is no function of the counter.
         depends[i] = op.is_pure() && op.operands().any(|v| depends[v.idx()]);
-        depends[i] && matches!(op, Op::Binary { op, .. } if op.is_comparison())
+        let few = match op {
+            Op::Binary { op: BinaryOp::Lt, x, y } if is_counter(x) && !depends[y.idx()] => {
+                kernel.constant(y).is_none_or(|n| n.to_i64() > 1)
+            }
+            _ => false,
+        };
+        depends[i] && !few && matches!(op, Op::Binary { op, .. } if op.is_comparison())
     })
 }
 

@@ -10,7 +10,7 @@ use super::strategies::{self, At, Strategy};
 use super::{Draft, block, mma, rows, scan, tile, transpose};
 use crate::caps::Caps;
 use crate::dtype::DType;
-use crate::ir::{Kernel, LoopKind, Op, Pads, Value, padded_len};
+use crate::ir::{Kernel, LoopKind, Op, Value, padded_len};
 use crate::passes::cooperate::{self, Found};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
 use crate::passes::variance::{Form, Variance};
@@ -18,7 +18,6 @@ use crate::passes::{
     Site, cse, dce, divide, hoist, muladd, narrow, nest, owner_computes, simplify, stage_rows,
     unroll, vectorize,
 };
-use smallvec::SmallVec;
 
 /// Shortest reduction worth sharing, and the iterations of it that each thread should get.
 const MIN_SHARED: i64 = 32;
@@ -291,6 +290,12 @@ fn share(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
         inside.map(|x| x.len).try_fold(l.len?, |n, len| Some(n.saturating_mul(len?)))
     };
     let reductions = found.children.iter().filter(|l| l.kind == LoopKind::Serial);
+    // Sizes that are nearly the same have the same threads.
+    let padded = |l: &LoopInfo| {
+        let inside = list.iter().filter(|x| l.body().contains(&x.open.idx()) || x.open == l.open);
+        inside.map(|x| padded_len(x.len.unwrap_or(0), true)).fold(1, i64::saturating_mul)
+    };
+    let steps = reductions.clone().map(padded).max().unwrap_or(0);
     let longest = reductions.max_by_key(|l| length(l)).and_then(innermost);
     let Some(root_loop) = found.root else { return false };
     let Some(direction) = longest.and_then(|l| direction(&draft.kernel, &root_loop, &l)) else {
@@ -298,7 +303,7 @@ fn share(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     };
     let mut flat = draft.fork();
     flatten(&mut flat, &found);
-    if !share_flat(&mut flat, caps, root, direction) {
+    if !share_flat(&mut flat, caps, root, (direction, steps)) {
         return false;
     }
     *draft = flat;
@@ -313,12 +318,9 @@ fn flatten(draft: &mut Draft, found: &Found) {
             let list = loops(&draft.kernel);
             let this = list.iter().find(|x| x.open >= l.open && x.kind == LoopKind::Serial);
             let inner = this.and_then(|l| {
-                let inner = nest::inner_of_kind(&draft.kernel, l, &list, LoopKind::Serial)?;
-                Some((l.open, inner.len))
+                nest::inner_of_kind(&draft.kernel, l, &list, LoopKind::Serial).map(|_| l.open)
             });
-            let Some((open, len)) = inner else { break };
-            // Which iterations are one thread's depends on that.
-            draft.reordered.push((nest::FLATTEN.name, SmallVec::new(), len));
+            let Some(open) = inner else { break };
             let before = list.len();
             draft.step(&nest::FLATTEN, Site::new(open, &[]));
             if loops(&draft.kernel).len() == before {
@@ -328,19 +330,22 @@ fn flatten(draft: &mut Draft, found: &Found) {
     }
 }
 
-/// Shares reductions of one loop each, the longest of which lies in memory so.
-fn share_flat(draft: &mut Draft, caps: &Caps, root: Value, direction: Direction) -> bool {
+/// Shares reductions of one loop each, the longest of which lies in memory so and has about as many steps.
+fn share_flat(
+    draft: &mut Draft,
+    caps: &Caps,
+    root: Value,
+    (direction, longest): (Direction, i64),
+) -> bool {
     let Some(found) = Found::of(&draft.kernel, Some(root)) else { return false };
     let Some(n) = found.root.and_then(|l| l.len).filter(|&n| n > 0) else { return false };
     let reductions = || found.children.iter().filter(|l| l.kind == LoopKind::Serial);
     let lengths = || reductions().filter_map(|l| l.len);
-    let (longest, shortest) = (lengths().max().unwrap_or(0), lengths().min().unwrap_or(0));
-    if shortest < MIN_SHARED {
+    if lengths().min().unwrap_or(0) < MIN_SHARED {
         return false;
     }
     let resident = caps.threads as i64;
-    // Sizes that are nearly the same have the same threads.
-    let (results, longest) = (padded_len(n, Pads::Sums), padded_len(longest, Pads::Sum));
+    let results = padded_len(n, true);
     let site = match direction {
         // Enough threads for the device, but not so many that the tree outweighs the loop.
         Direction::Along => {
@@ -394,9 +399,8 @@ fn share_whole(draft: &mut Draft, caps: &Caps) {
     let reductions = found.children.iter().filter(|l| l.kind == LoopKind::Serial);
     let longest = reductions.filter_map(|l| l.len).max().unwrap_or(0);
     if (MIN_SHARED..=ONE_GROUP).contains(&longest) && total <= 2 * ONE_GROUP {
-        let threads = power(padded_len(longest, Pads::Sum) / 4)
-            .clamp(8, 256)
-            .min(power(caps.max_local as i64));
+        let threads =
+            power(padded_len(longest, true) / 4).clamp(8, 256).min(power(caps.max_local as i64));
         cooperate(draft, caps, (None, &found), [threads, 1, 1]);
     }
 }
