@@ -104,7 +104,16 @@ const HELPERS: &[(&str, &str, &[&str])] = &[
     (
         "mma",
         "block",
-        &["Found", "blocks", "count", "is_lanewise", "is_wide", "runs_along", "stride_along"],
+        &[
+            "Found",
+            "blocks",
+            "count",
+            "is_lanewise",
+            "is_side_by_side",
+            "is_wide",
+            "runs_along",
+            "stride_along",
+        ],
     ),
 ];
 
