@@ -74,12 +74,16 @@ struct Wanted {
     shorter: Option<Verified>,
 }
 
+/// Of a magnitude the power of two that divides the number, and the one from which on all are alike.
+const DIVISIBLE: u16 = 0xff;
+const VECTORS: u16 = 2;
+
 /// What becomes of a kernel where those that share programs have loops of the same lengths.
 enum Padded {
     /// No length varies.
     AsItIs,
     /// One with longer loops, and a family for it.
-    Longer(Wanted, Family),
+    Longer(Box<(Wanted, Family)>),
     /// It has a program of its own.
     Alone,
 }
@@ -293,7 +297,8 @@ impl Device {
             for (member, padded) in members.into_iter().zip(padded) {
                 match padded? {
                     Padded::AsItIs => longer.push(member),
-                    Padded::Longer(wanted, family) => {
+                    Padded::Longer(padded) => {
+                        let (wanted, family) = *padded;
                         self.family_or(&wanted.outline, true, || family);
                         longer.push((member.0, wanted));
                     }
@@ -355,13 +360,19 @@ impl Device {
             return Ok(Padded::Alone);
         };
         let shorter = Some(own.verified.clone());
-        Ok(Padded::Longer(Wanted { verified, outline, shorter }, family))
+        Ok(Padded::Longer(Box::new((Wanted { verified, outline, shorter }, family))))
     }
 
     /// For each member of a family whether the family's kernel adds floats in the order that it does.
     fn round_alike(&self, members: &[(Known, &Wanted)]) -> Vec<bool> {
-        let magnitudes =
-            |(known, member): &(Known, &Wanted)| known.family.magnitudes(&member.outline);
+        let magnitudes = |(known, member): &(Known, &Wanted)| {
+            let mut all = known.family.magnitudes(&member.outline)?;
+            if member.shorter.is_some() {
+                // Loops of one length are about as long; what vectors there are is left.
+                all.iter_mut().for_each(|x| *x = (*x & DIVISIBLE).min(VECTORS));
+            }
+            Some(all)
+        };
         let classes: Vec<Option<Box<[u16]>>> = members.iter().map(magnitudes).collect();
         let found = |i: usize| lock(&members[i].0.alike).get(classes[i].as_ref()?).copied();
         let new: Vec<usize> = (0..members.len()).filter(|&i| found(i).is_none()).collect();

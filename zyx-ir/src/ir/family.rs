@@ -604,8 +604,8 @@ impl Family {
 pub(crate) fn padded_len(n: i64, sums: bool) -> i64 {
     let step = match n {
         ..=8 => return n,
-        ..=32 => 8,
-        ..=128 => 16,
+        9..=32 => 8,
+        33..=128 => 16,
         _ if sums => 32.max(1 << (n.ilog2() - 3)),
         _ => 1 << (n.ilog2() - 2),
     };
