@@ -76,6 +76,11 @@ pub fn legalize(kernel: &Rewritten, caps: &Caps) -> Result<Rewritten, CompileErr
     Ok(Rewritten::by_passes(legal))
 }
 
+/// Whether a launch of a kernel would take too long.
+pub fn is_too_long(kernel: &Verified, caps: &Caps) -> bool {
+    tune::launches::parts(kernel, caps).is_some()
+}
+
 /// A kernel whose launch would take too long in parts, and how many there are; see
 /// [`tune::launches::parts`].
 pub fn parts(kernel: &Verified, caps: &Caps) -> Option<(Rewritten, u64)> {

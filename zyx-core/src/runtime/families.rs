@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::hal::{Call, CompileError, FLASH_VARS, Part, PartWork, Signature, lock, on_threads};
 use crate::ir::{Family, Kernel, Member, Outline, ParamInfo, Rewritten, Verified};
 use crate::lru::Lru;
+use crate::prepare;
 use crate::tune::SumOrder;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::Ordering::Relaxed;
@@ -118,6 +119,7 @@ impl Device {
     }
 
     /// From now on kernels that share programs have loops of the same lengths here, as on a GPU.
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn keep_lengths(&self) {
         self.caches().keep_lengths.store(true, Relaxed);
     }
@@ -198,12 +200,17 @@ impl Device {
     /// chance make another graph.
     pub(crate) fn are_served(&self, kernels: &[&Kernel]) -> bool {
         let mut families = lock(&self.caches().families);
-        if self.keeps_lengths() || !families.iter().any(|(_, known)| known.program.is_some()) {
+        if !families.iter().any(|(_, known)| known.program.is_some()) {
             return false;
         }
+        // Where loops keep their lengths, families of kernels as they are have no programs.
+        let is_general = |known: &Known| match self.keeps_lengths() {
+            true => !known.family.is_single(),
+            false => known.program.is_some(),
+        };
         let mut is_served = |kernel: &&&Kernel| {
             let Some(outline) = Outline::of_unverified(kernel) else { return false };
-            let known = families.get(outline.key()).filter(|known| known.program.is_some());
+            let known = families.get(outline.key()).filter(|known| is_general(known));
             known.is_some_and(|known| known.family.serves(&outline))
         };
         let served = kernels.iter().filter(|kernel| is_served(kernel)).count();
@@ -420,7 +427,10 @@ impl Device {
                 self.legal(&self.optimized(&self.rewritten(general)?))
             };
             match general.map(ready) {
-                Some(Ok(ready)) => missing.push((outline.key(), ready)),
+                // What takes too long for one launch has parts that its own numbers tell.
+                Some(Ok(ready)) if !prepare::is_too_long(&ready, self.caps()) => {
+                    missing.push((outline.key(), ready));
+                }
                 _ => self.refuse(outline.key(), made),
             }
         }
