@@ -455,7 +455,7 @@ impl Family {
     }
 
     /// The kernel of this outline with loops a little longer where their lengths vary among the members
-    /// ([`padded_len`]), so that many sizes have loops of the same lengths. Iterations that the kernel does not
+    /// (`padded_len`), so that many sizes have loops of the same lengths. Iterations that the kernel does not
     /// have load zeros, change no register that outlives them and store nothing. `None` if no length varies.
     pub fn padded(&self, outline: &Outline, name: &str) -> Option<Kernel> {
         self.padded_by(outline, &outline.literals, &outline.lens, name)
