@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// Kernels of a plan that share a program if they differ in places alone.
 const MANY: usize = 4;
 
-/// The part of the caches' limit beyond which families without programs go, and where each that has programs is that
-/// of others with longer loops.
+/// The part of the caches' limit beyond which families without programs go; a larger one where loops keep their
+/// lengths, since families of kernels as they are have no programs there and are needed all the same.
 const SHARE: usize = 8;
 const LARGER_SHARE: usize = 2;
 
@@ -74,10 +74,6 @@ struct Wanted {
     /// If it was made with longer loops, the kernel that it does the work of.
     shorter: Option<Verified>,
 }
-
-/// Of a magnitude the power of two that divides the number, and the one from which on all are alike.
-const DIVISIBLE: u16 = 0xff;
-const VECTORS: u16 = 2;
 
 /// What becomes of a kernel where those that share programs have loops of the same lengths.
 enum Padded {
@@ -372,13 +368,9 @@ impl Device {
 
     /// For each member of a family whether the family's kernel adds floats in the order that it does.
     fn round_alike(&self, members: &[(Known, &Wanted)]) -> Vec<bool> {
-        let magnitudes = |(known, member): &(Known, &Wanted)| {
-            let mut all = known.family.magnitudes(&member.outline)?;
-            if member.shorter.is_some() {
-                // Loops of one length are about as long; what vectors there are is left.
-                all.iter_mut().for_each(|x| *x = (*x & DIVISIBLE).min(VECTORS));
-            }
-            Some(all)
+        let magnitudes = |(known, member): &(Known, &Wanted)| match member.shorter {
+            None => known.family.magnitudes(&member.outline),
+            Some(_) => known.family.alignments(&member.outline),
         };
         let classes: Vec<Option<Box<[u16]>>> = members.iter().map(magnitudes).collect();
         let found = |i: usize| lock(&members[i].0.alike).get(classes[i].as_ref()?).copied();

@@ -11,6 +11,7 @@
 
 use super::kernel::{Builder, Kernel, ParamInfo, VarInfo};
 use super::op::{LoopKind, Op, Space, Type, Value};
+use super::pad::{Pad, padded_len};
 use super::verify::{Rewritten, Verified};
 use crate::dtype::DType;
 use crate::ops::BinaryOp;
@@ -411,15 +412,24 @@ impl Family {
     /// How large the numbers of a member are that vary, and by which small power of two each can be divided: what
     /// choices of passes go by.
     pub fn magnitudes(&self, outline: &Outline) -> Option<Box<[u16]>> {
-        let numbers = self.values(outline)?;
-        let varying = self.known.iter().filter(|known| known.varies);
-        let magnitude = |(&bits, known): (&u64, &Class)| {
-            let x = number(known.dtype, bits);
+        self.looked_at(outline, |x| {
             let length = (u64::BITS - x.unsigned_abs().leading_zeros()) as u16;
             let divisible = x.trailing_zeros().min(DIVISIBLE) as u16;
             u16::from(x < 0) << 15 | length << 8 | divisible
-        };
-        Some(numbers.iter().zip(varying).map(magnitude).collect())
+        })
+    }
+
+    /// Whether the numbers of a member that vary can be divided by 1, 2 or 4: what vectors go by where loops are about
+    /// as long.
+    pub fn alignments(&self, outline: &Outline) -> Option<Box<[u16]>> {
+        self.looked_at(outline, |x| x.trailing_zeros().min(ALIGNED.trailing_zeros()) as u16)
+    }
+
+    fn looked_at(&self, outline: &Outline, look: impl Fn(i64) -> u16) -> Option<Box<[u16]>> {
+        let numbers = self.values(outline)?;
+        let varying = self.known.iter().filter(|known| known.varies);
+        let look = |(&bits, known): (&u64, &Class)| look(number(known.dtype, bits));
+        Some(numbers.iter().zip(varying).map(look).collect())
     }
 
     /// Whether what varies are places in buffers alone: numbers that are added to indices, and that nothing is
@@ -458,7 +468,7 @@ impl Family {
     /// (`padded_len`), so that many sizes have loops of the same lengths. Iterations that the kernel does not
     /// have load zeros, change no register that outlives them and store nothing. `None` if no length varies.
     pub fn padded(&self, outline: &Outline, name: &str) -> Option<Kernel> {
-        self.padded_by(outline, &outline.literals, &outline.lens, name)
+        self.padded_by(outline, &outline.literals, &outline.lens, name, padded_len)
     }
 
     /// The family of kernels that become loops of the lengths of `padded`, which is what that of this outline did:
@@ -482,7 +492,7 @@ impl Family {
             let lens =
                 self.lens.iter().zip(&outline.lens).map(|(own, &len)| len + u64::from(own.1));
             let lens: Vec<u64> = lens.collect();
-            let other = self.padded_by(outline, &literals, &lens, "")?;
+            let other = self.padded_by(outline, &literals, &lens, "", padded_len)?;
             let other = Outline::written(&other, true)?;
             if other.key() != padded.key() {
                 return None;
@@ -501,6 +511,7 @@ impl Family {
         literals: &[u64],
         lens: &[u64],
         name: &str,
+        longer: fn(i64, bool) -> i64,
     ) -> Option<Kernel> {
         let old = &*outline.kernel;
         let ends = old.region_ends();
@@ -508,44 +519,31 @@ impl Family {
         let params = params.map(|(info, &len)| ParamInfo { len, ..*info }).collect();
         let vars = old.vars().iter().zip(&outline.ranges);
         let vars = vars.map(|(info, &(min, max))| VarInfo { min, max, ..*info }).collect();
-        let mut pad = Pad {
-            old,
-            // Which ops there are does not depend on numbers.
-            out: Builder::raw(name).with_arguments(params, vars),
-            map: Vec::with_capacity(old.ops().len()),
-            depends: Vec::with_capacity(old.ops().len()),
-            sums: old.iter().filter_map(|(_, op, _)| sum_of(old, op)).collect(),
-            products: FxHashMap::default(),
-            open: Vec::new(),
-            longer: 0,
-        };
-        pad.products = pad.products_in_sums();
+        let mut pad = Pad::new(old, Builder::raw(name).with_arguments(params, vars));
         // Of literals that vary what the kernel has.
         let mut varying: Vec<Option<u64>> = vec![None; old.ops().len()];
         let mut numbers = self.classes.iter().zip(&outline.literals).zip(literals);
         let mut any = false;
         for (value, op, ty) in old.iter() {
-            let new = match op {
+            match op {
                 Op::Const { .. } => {
                     let ((&class, &own), &bits) = numbers.next()?;
                     let varies = self.known[class as usize].varies;
                     varying[value.idx()] = varies.then_some(own);
-                    pad.depends.push(0);
-                    pad.out.constant(Scalar::from_bits(ty.dtype, bits))
+                    pad.literal(Scalar::from_bits(ty.dtype, bits))
                 }
-                Op::Loop { kind, axis, len } if let Some(n) = varying[len.idx()] => {
+                Op::Loop { kind, len, .. } if let Some(n) = varying[len.idx()] => {
                     let body = value.idx() + 1..ends[value.idx()];
                     let is_serial = |op: &Op| matches!(op, Op::Loop { kind: LoopKind::Serial, .. });
                     let sums = kind == LoopKind::Serial || old.ops()[body].iter().any(is_serial);
                     any = true;
-                    let longer = padded_len(n as i64, sums);
-                    pad.open_loop(value, kind, axis, len, longer)
+                    let longer = longer(n as i64, sums);
+                    pad.open_loop(value, longer)
                 }
                 op => pad.copy(value, op, ty),
-            };
-            pad.map.push(new);
+            }
         }
-        any.then(|| pad.out.finish())
+        any.then(|| pad.finish())
     }
 
     /// Whether no number varies: one member is all of it.
@@ -595,212 +593,6 @@ impl Family {
         self.members.0.made.get_or_init(|| kernel.clone());
         let kernel = kernel.with_members(Some(self.members.clone()));
         Some(Rewritten::by_passes(kernel))
-    }
-}
-
-/// How long a loop of `n` iterations is made where sizes share programs, and what strategies take it to be, so that
-/// sizes have the same ones. Few lengths remain, of which each is at most an eighth or 31 iterations longer, or a quarter
-/// where nothing is added up: those iterations cost little.
-pub(crate) fn padded_len(n: i64, sums: bool) -> i64 {
-    let step = match n {
-        ..=8 => return n,
-        9..=32 => 8,
-        33..=128 => 16,
-        _ if sums => 32.max(1 << (n.ilog2() - 3)),
-        _ => 1 << (n.ilog2() - 2),
-    };
-    (n as u64).checked_next_multiple_of(step).map_or(n, |longer| longer as i64)
-}
-
-/// A kernel rebuilt with longer loops.
-struct Pad<'k> {
-    old: &'k Kernel,
-    out: Builder,
-    map: Vec<Value>,
-    /// For each old value the longer loops that it depends on, a bit each.
-    depends: Vec<u64>,
-    /// Old values that combine what a register has with another value and are stored there, with the register and that
-    /// value.
-    sums: FxHashMap<Value, (Value, Value)>,
-    /// Old products that are added to a register.
-    products: FxHashMap<Value, Value>,
-    /// The regions that are open, with the longer loops among them.
-    open: Vec<(Value, Option<Longer>)>,
-    longer: u32,
-}
-
-/// A value stored in a register that combines what this has with another value: with the register and that value.
-fn sum_of(kernel: &Kernel, store: Op) -> Option<(Value, (Value, Value))> {
-    let Op::Store { buf, index, value, .. } = store else { return None };
-    let Op::Binary { op, x, y } = kernel.op(value) else { return None };
-    op.identity(kernel.ty(value).dtype)?;
-    let same = |other: Value| {
-        let known = kernel.constant(index);
-        index == other || known.is_some() && known == kernel.constant(other)
-    };
-    let is_old = |x: Value| matches!(kernel.op(x), Op::Load { buf: from, index: at, .. } if from == buf && same(at));
-    let own = matches!(kernel.op(buf), Op::Alloc { .. });
-    let other = if is_old(x) { y } else { x };
-    (own && is_old(x) != is_old(y)).then_some((value, (buf, other)))
-}
-
-/// A loop that is longer.
-#[derive(Clone, Copy)]
-struct Longer {
-    bit: u64,
-    serial: bool,
-    /// Whether the iteration is one of the kernel's own.
-    own: Value,
-}
-
-impl Pad<'_> {
-    fn open_loop(
-        &mut self,
-        old: Value,
-        kind: LoopKind,
-        axis: u8,
-        len: Value,
-        longer: i64,
-    ) -> Value {
-        let len = self.map[len.idx()];
-        let all = self.out.index(longer);
-        let counter = self.out.open_loop(kind, axis, all);
-        let own = self.out.binary(BinaryOp::Lt, counter, len);
-        let bit = 1 << self.longer.min(u64::BITS - 1);
-        self.longer += 1;
-        self.depends.push(bit);
-        self.open.push((old, Some(Longer { bit, serial: kind == LoopKind::Serial, own })));
-        counter
-    }
-
-    /// The bits of the longer loops that are open and pass a test.
-    fn bits(&self, test: impl Fn(Value, &Longer) -> bool) -> u64 {
-        let open = self.open.iter().filter_map(|(open, longer)| Some((*open, longer.as_ref()?)));
-        open.filter(|&(open, longer)| test(open, longer)).fold(0, |bits, (_, l)| bits | l.bit)
-    }
-
-    /// Whether the iteration is one of the kernel's own, by these of the loops; `None` if it always is.
-    fn own(&mut self, bits: u64) -> Option<Value> {
-        let conds = self.open.iter().filter_map(|(_, longer)| *longer);
-        let conds: Vec<Value> = conds.filter(|l| bits & l.bit != 0).map(|l| l.own).collect();
-        conds.into_iter().reduce(|all, cond| self.out.binary(BinaryOp::And, all, cond))
-    }
-
-    fn copy(&mut self, value: Value, op: Op, ty: Type) -> Value {
-        let is_param = |buf: Value| matches!(self.old.op(buf), Op::Param { .. });
-        let depends = op.operands().fold(0, |bits, x| bits | self.depends[x.idx()]);
-        self.depends.push(depends);
-        let mut new = op.map(|x| self.map[x.idx()]);
-        match (op, &mut new) {
-            // What does not depend on a loop is in bounds in all of its iterations.
-            (Op::Load { buf, index: at, .. }, Op::Load { index, .. }) if is_param(buf) => {
-                *index = self.guarded(*index, self.depends[at.idx()]);
-            }
-            (Op::Store { buf, .. }, Op::Store { index, .. }) if is_param(buf) => {
-                *index = self.guarded(*index, u64::MAX);
-            }
-            (Op::Atomic { buf, .. }, Op::Atomic { index, .. }) if is_param(buf) => {
-                *index = self.guarded(*index, u64::MAX);
-            }
-            (Op::Store { .. }, Op::Store { value, .. }) => *value = self.kept(op, *value),
-            (Op::Binary { op, x, y }, Op::Binary { x: a, y: b, .. }) => {
-                if let Some(&register) = self.products.get(&value) {
-                    // It stays a product: of zeros.
-                    (*a, *b) = (self.or_zero(register, x), self.or_zero(register, y));
-                }
-                if let Some(&(buf, other)) = self.sums.get(&value) {
-                    let added = self.added(op, buf, other);
-                    *(if x == other { a } else { b }) = added;
-                    debug_assert!(x == other || y == other, "{value}");
-                }
-            }
-            (Op::Loop { .. } | Op::If { .. }, _) => self.open.push((value, None)),
-            (Op::End { .. }, _) => drop(self.open.pop()),
-            _ => {}
-        }
-        self.out.emit(new, ty)
-    }
-
-    /// An index that is used in the kernel's own iterations only, by these of the loops.
-    fn guarded(&mut self, index: Value, bits: u64) -> Value {
-        let Some(own) = self.own(bits) else { return index };
-        match self.out.op(index) {
-            Op::Guard { index, cond } => {
-                let both = self.out.binary(BinaryOp::And, cond, own);
-                self.out.guard(index, both)
-            }
-            _ => self.out.guard(index, own),
-        }
-    }
-
-    fn products_in_sums(&self) -> FxHashMap<Value, Value> {
-        let product = |(&sum, &(register, other)): (&Value, &(Value, Value))| {
-            let adds = matches!(self.old.op(sum), Op::Binary { op: BinaryOp::Add, .. });
-            let is_product = matches!(self.old.op(other), Op::Binary { op: BinaryOp::Mul, .. });
-            (adds && is_product).then_some((other, register))
-        };
-        self.sums.iter().filter_map(product).collect()
-    }
-
-    /// A factor of what is added to a register: zero in an iteration that was added.
-    fn or_zero(&mut self, register: Value, factor: Value) -> Value {
-        let (bits, new) = (self.around(register), self.map[factor.idx()]);
-        match self.own(bits) {
-            Some(own) if !self.is_zero(factor, bits) => {
-                let zero = Scalar::from_i64(self.out.ty(new).dtype, 0);
-                let zero = self.out.constant(zero);
-                self.out.select(own, new, zero)
-            }
-            _ => new,
-        }
-    }
-
-    /// The serial loops that run within the life of a register.
-    fn around(&self, register: Value) -> u64 {
-        self.bits(|open, longer| longer.serial && register < open)
-    }
-
-    /// What is combined with a register: in an iteration that was added nothing.
-    fn added(&mut self, op: BinaryOp, register: Value, other: Value) -> Value {
-        let (bits, new) = (self.around(register), self.map[other.idx()]);
-        let Some(own) = self.own(bits) else { return new };
-        if op == BinaryOp::Add && self.is_zero(other, bits) {
-            return new;
-        }
-        let identity = op.identity(self.out.ty(new).dtype);
-        let identity = identity.expect("invariant: sums have identities");
-        let identity = self.out.constant(identity);
-        self.out.select(own, new, identity)
-    }
-
-    /// What a register gets by an old store: in an iteration that was added what it has.
-    fn kept(&mut self, store: Op, new: Value) -> Value {
-        let Op::Store { buf, value, index, .. } = store else { return new };
-        if self.sums.contains_key(&value) {
-            return new;
-        }
-        let bits = self.around(buf);
-        let Some(own) = self.own(bits) else { return new };
-        let [buf, index] = [buf, index].map(|v| self.map[v.idx()]);
-        let old = self.out.load(buf, index);
-        self.out.select(own, new, old)
-    }
-
-    /// Whether an old value is zero where the iteration is not the kernel's own by these of the loops, any of them:
-    /// what is loaded there is, and products of that.
-    fn is_zero(&self, value: Value, bits: u64) -> bool {
-        match self.old.op(value) {
-            Op::Load { buf, index, .. } => {
-                let is_param = matches!(self.old.op(buf), Op::Param { .. });
-                is_param && bits & !self.depends[index.idx()] == 0
-            }
-            Op::Cast { x } => self.is_zero(x, bits),
-            Op::Binary { op: BinaryOp::Mul, x, y } => {
-                let factors = self.products.get(&value).map(|register| self.around(*register));
-                factors == Some(bits) || self.is_zero(x, bits) && self.is_zero(y, bits)
-            }
-            _ => false,
-        }
     }
 }
 
@@ -942,6 +734,143 @@ mod tests {
             assert_eq!(run(&padded(rows, columns), &[]), expected, "{rows} {columns}");
             let held = all.member(&sized(rows, columns)).unwrap();
             assert_eq!(run(&general, held.values()), expected, "{rows} {columns}");
+        }
+    }
+
+    /// A running product that is added up besides, and its value at the last small factor.
+    fn running(n: i64) -> Verified {
+        let mut b = Builder::new("running");
+        let x = b.param(DType::F32, n as u64, Access::Read);
+        let y = b.param(DType::F32, 3, Access::Write);
+        let (zero, one) = (b.index(0), b.index(1));
+        let f32 = Type::scalar(DType::F32);
+        let registers = [1f32, 0.0, 0.0].map(|start| {
+            let register = b.alloc(Space::Register, f32, 1);
+            let start = b.constant(Scalar::from(start));
+            b.store(register, zero, start);
+            register
+        });
+        let [product, sum, last] = registers;
+        let len = b.index(n);
+        let i = b.open_loop(LoopKind::Serial, 0, len);
+        let (element, old) = (b.load(x, i), b.load(product, zero));
+        let new = b.binary(BinaryOp::Mul, old, element);
+        b.store(product, zero, new);
+        let old = b.load(sum, zero);
+        let total = b.binary(BinaryOp::Add, old, new);
+        b.store(sum, zero, total);
+        let few = b.constant(Scalar::from(1f32));
+        let small = b.binary(BinaryOp::Lt, element, few);
+        b.open_if(small);
+        b.store(last, zero, new);
+        b.close();
+        b.close();
+        let two = b.index(2);
+        for (register, at) in registers.into_iter().zip([zero, one, two]) {
+            let value = b.load(register, zero);
+            b.store(y, at, value);
+        }
+        Verified::new(&b.finish()).unwrap()
+    }
+
+    /// What is loaded or computed in front of the inner of two loops: `a` starts anew from what `b` was, `c` adds up a
+    /// product of the outer loop.
+    fn nested(n: i64) -> Verified {
+        let mut b = Builder::new("nested");
+        let x = b.param(DType::F32, n as u64, Access::Read);
+        let y = b.param(DType::F32, 2, Access::Write);
+        let (zero, one) = (b.index(0), b.index(1));
+        let start = b.constant(Scalar::from(0f32));
+        let registers = [(), ()].map(|()| {
+            let register = b.alloc(Space::Register, Type::scalar(DType::F32), 1);
+            b.store(register, zero, start);
+            register
+        });
+        let [kept, sum] = registers;
+        let len = b.index(n);
+        let i = b.open_loop(LoopKind::Serial, 0, len);
+        let (element, old) = (b.load(x, i), b.load(kept, zero));
+        let product = b.binary(BinaryOp::Mul, element, element);
+        let j = b.open_loop(LoopKind::Serial, 1, len);
+        let other = b.load(x, j);
+        let new = b.binary(BinaryOp::Add, old, other);
+        b.store(kept, zero, new);
+        let before = b.load(sum, zero);
+        let total = b.binary(BinaryOp::Add, before, product);
+        b.store(sum, zero, total);
+        b.close();
+        b.close();
+        for (register, at) in registers.into_iter().zip([zero, one]) {
+            let value = b.load(register, zero);
+            b.store(y, at, value);
+        }
+        Verified::new(&b.finish()).unwrap()
+    }
+
+    /// Loops of random kernels with three iterations more each.
+    #[test]
+    fn random_kernels_with_longer_loops_compute_the_same() {
+        use super::super::generate::{
+            Options, random_inputs, random_kernel, random_vars, same_elements,
+        };
+        let options = Options { atomics: true, ..Options::scalar() };
+        let mut longer = 0;
+        for seed in 0..2000 {
+            let kernel = random_kernel(seed, &options);
+            let verified = Verified::new(&kernel).unwrap();
+            let Some(outline) = Outline::of(&verified) else { continue };
+            let mut family = Family::new(&outline, true);
+            let mut classes = family.classes.iter();
+            let mut class_of = FxHashMap::default();
+            for (value, op, _) in outline.kernel.iter() {
+                match op {
+                    Op::Const { .. } => {
+                        class_of.insert(value, *classes.next().unwrap());
+                    }
+                    Op::Loop { len, .. } => {
+                        if let Some(&class) = class_of.get(&len) {
+                            family.known[class as usize].varies = true;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            let (literals, lens) = (&outline.literals, &outline.lens);
+            let padded = family.padded_by(&outline, literals, lens, "padded", |n, _| n + 3);
+            let Some(padded) = padded else { continue };
+            longer += 1;
+            let (inputs, vars) = (random_inputs(&kernel, seed), random_vars(&kernel, seed));
+            let run = |kernel: &Kernel| {
+                let mut buffers = inputs.clone();
+                interp::interpret(kernel, &mut buffers, &vars, &interp::Options::default())
+                    .unwrap_or_else(|e| panic!("seed {seed}: {e}\n{kernel}"));
+                buffers
+            };
+            let (expected, found) = (run(&kernel), run(&Verified::new(&padded).unwrap()));
+            let buffers = expected.iter().zip(&found).zip(kernel.params());
+            for ((expected, found), info) in buffers {
+                let same = same_elements(info.dtype, expected, found);
+                assert!(same, "seed {seed}:\n{kernel}\n{padded}");
+            }
+        }
+        assert!(longer > 500, "{longer}");
+    }
+
+    #[test]
+    fn added_iterations_leave_what_a_loop_carries() {
+        let kernels: [fn(i64) -> Verified; 2] = [running, nested];
+        for (kernel, n) in kernels.into_iter().flat_map(|k| [9, 33, 40, 45].map(|n| (k, n))) {
+            let outline = |n| Outline::of(&kernel(n)).unwrap();
+            let family = Family::new(&outline(33), true).with(&outline(45));
+            let x: Vec<u8> =
+                (0..n).flat_map(|i| (0.7 + 0.1 * (i % 5) as f32).to_le_bytes()).collect();
+            let run = |kernel: &Kernel| {
+                let mut buffers = vec![x.clone(), vec![0; 12]];
+                interp::interpret(kernel, &mut buffers, &[], &interp::Options::default()).unwrap();
+                buffers.remove(1)
+            };
+            let padded = family.padded(&outline(n), "padded").unwrap();
+            assert_eq!(run(&Verified::new(&padded).unwrap()), run(&kernel(n)), "{n}: {padded}");
         }
     }
 
