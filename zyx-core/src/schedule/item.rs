@@ -21,7 +21,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 /// What a group becomes before programs are compiled.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum ScheduleItem {
     /// A generated kernel.
     Kernel(Lowered),

@@ -7,7 +7,7 @@
 use super::contract;
 use super::dependencies::{self, dependencies};
 use super::donate::{self, Donation};
-use super::item::{self, Fusion, Launch, Launches, ScheduleItem, fusions, storage};
+use super::item::{self, Fusion, Launch, Launches, ScheduleItem, storage};
 use super::lower::Var;
 use super::memory::{self, Lifetime};
 use super::plan_cache::PlanCache;
@@ -151,8 +151,7 @@ impl Plan {
         sizes: Sizes,
         dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
     ) -> Result<Plan> {
-        let split = super::split_reduction::split(graph, device);
-        Plan::compile(split.as_ref().unwrap_or(graph), device, (joining, sizes), dying)
+        Draft::new(graph, device, joining, sizes).plan(graph, device, dying)
     }
 
     /// Bytes of memory, roughly, with what a device keeps of its launches.
@@ -166,90 +165,14 @@ impl Plan {
         size_of::<Plan>() + self.steps.len() * each + steps + places
     }
 
-    fn compile(
-        graph: &Graph,
-        device: &Device,
-        (joining, sizes): (Launches, Sizes),
-        dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
-    ) -> Result<Plan> {
-        let items = device.attachment::<PlanCache>().schedule(graph, device, sizes).items;
-        let mut fusions = match joining {
-            Launches::Joint => fusions(graph, items, device),
-            Launches::Single => items.into_iter().map(|item| Fusion::new(vec![item])).collect(),
-        };
-        let mut plan = Plan::default();
-        let mut donations = Vec::new();
-        if let (Launches::Joint, Some(last)) = (joining, fusions.last_mut()) {
-            plan.candidates = donate::candidates(graph, &last.items);
-            if !plan.candidates.is_empty() {
-                plan.dying = dying(&plan.candidates);
-                donations = donate::donate(graph, &mut last.items, &plan.dying);
-            }
-        }
-        plan.donated = donations.iter().map(|donation| donation.slot).collect();
-        plan.donated.sort_unstable();
-        let launches = item::launches(fusions);
-        // Kernels by their addresses: equal groups share theirs.
-        let (mut kernels, mut programs) = (Vec::new(), FxHashMap::default());
-        for launch in &launches {
-            if let Launch::Item(ScheduleItem::Kernel(lowered)) = launch
-                && !programs.contains_key(&Arc::as_ptr(&lowered.kernel))
-            {
-                device.offer(&lowered.kernel, || contract::call_of(graph, lowered, device.caps()));
-                programs.insert(Arc::as_ptr(&lowered.kernel), kernels.len());
-                kernels.push(&*lowered.kernel);
-            }
-        }
-        let resized = sizes == Sizes::Several || device.are_served(&kernels);
-        let compiled = match resized {
-            true => device.general_programs(&kernels)?,
-            false => device.programs_by_places(&kernels)?,
-        };
-        let calls: Vec<&Call> = launches.iter().filter_map(Launch::call).collect();
-        let made = match resized {
-            true => device.general_libraries(&calls),
-            false => device.libraries(&calls),
-        };
-        let mut made = made.into_iter();
-        let (mut numbers, lives) = lives(graph, &launches);
-        for launch in &launches {
-            let program = match launch {
-                Launch::Item(ScheduleItem::Kernel(lowered)) => {
-                    compiled[programs[&Arc::as_ptr(&lowered.kernel)]].clone()
-                }
-                Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
-                    made.next().flatten().ok_or_else(|| refused(call))?
-                }
-            };
-            let (nodes, vars) = launch.arguments();
-            let mut args = Vec::with_capacity(nodes.len() + vars.len());
-            args.extend(nodes.iter().map(|&(node, start)| match (numbers.of(node), start) {
-                (number, None) => PlanArg::Buffer(number),
-                (number, Some((slot, bytes))) => PlanArg::From { number, slot, bytes },
-            }));
-            args.extend(vars.iter().map(|&var| match var {
-                Var::Argument(slot) => PlanArg::Scalar(slot),
-                Var::Known(number) => PlanArg::Known(number as u64),
-            }));
-            plan.steps.push(Step { program, args, after: Vec::new() });
-        }
-        // A launch in parts may be refused halfway.
-        if plan.steps.last().is_some_and(|step| step.program.parts() > 1) && !donations.is_empty() {
-            return Plan::compile(graph, device, (joining, sizes), &mut |_| Vec::new());
-        }
-        plan.place_buffers(graph, device, (&mut numbers, &lives), &donations);
-        plan.find_dependencies(&launches, &numbers);
-        Ok(plan)
-    }
-
     /// The bytes of the arena of a graph's temporaries, and the most of them that are live at once.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn arena(graph: &Graph, device: &Device) -> (usize, usize) {
         let split = super::split_reduction::split(graph, device);
         let graph = split.as_ref().unwrap_or(graph);
-        let fusions = fusions(graph, item::schedule(graph, device).items, device);
+        let fusions = item::fusions(graph, item::schedule(graph, device).items, device);
         let launches = item::launches(fusions);
-        let (mut numbers, lives) = lives(graph, &launches);
+        let (mut numbers, lives) = lives(graph, &launches.iter().collect::<Vec<_>>());
         let mut plan = Plan::default();
         plan.place_buffers(graph, device, (&mut numbers, &lives), &[]);
         let places = plan.places.iter().zip(lives);
@@ -306,7 +229,7 @@ impl Plan {
     }
 
     /// What each step waits for.
-    fn find_dependencies(&mut self, launches: &[Launch], numbers: &Numbers) {
+    fn find_dependencies(&mut self, launches: &[&Launch], numbers: &Numbers) {
         // By buffer the last step that writes it.
         let mut writer = vec![usize::MAX; self.places.len()];
         let touched = self.steps.iter().zip(launches).enumerate().map(|(at, (step, launch))| {
@@ -331,8 +254,157 @@ impl Plan {
     }
 }
 
+/// What the variants of a plan have in common: all but the last launch, which results take memory in.
+#[derive(Debug)]
+pub(super) struct Draft {
+    /// The graph with long reductions in pieces, if it has any.
+    split: Option<Graph>,
+    sizes: Sizes,
+    launches: Vec<Launch>,
+    /// The items of the last launch.
+    last: Vec<ScheduleItem>,
+    candidates: Vec<u32>,
+    compiled: OnceLock<Compiled>,
+}
+
+/// Programs of launches, and whether they are those of all sizes.
+#[derive(Debug)]
+struct Compiled {
+    programs: Vec<Program>,
+    resized: bool,
+}
+
+impl Draft {
+    /// Schedules a graph.
+    pub(super) fn new(graph: &Graph, device: &Device, joining: Launches, sizes: Sizes) -> Draft {
+        let split = super::split_reduction::split(graph, device);
+        let own = split.as_ref().unwrap_or(graph);
+        let items = device.attachment::<PlanCache>().schedule(own, device, sizes).items;
+        let (mut fusions, mut last, mut candidates) = (Vec::new(), Vec::new(), Vec::new());
+        match joining {
+            Launches::Joint => {
+                fusions = item::fusions(own, items, device);
+                last = fusions.pop().map(|fusion| fusion.items).unwrap_or_default();
+                candidates = donate::candidates(own, &last);
+            }
+            Launches::Single => {
+                fusions.extend(items.into_iter().map(|item| Fusion::new(vec![item])));
+            }
+        }
+        let (launches, compiled) = (item::launches(fusions), OnceLock::new());
+        Draft { split, sizes, launches, last, candidates, compiled }
+    }
+
+    /// Whether there may be several variants.
+    pub(super) fn may_vary(&self) -> bool {
+        !self.candidates.is_empty()
+    }
+
+    /// The variant for leaves that are `dying`, of those whose memory results could have.
+    pub(super) fn plan(
+        &self,
+        graph: &Graph,
+        device: &Device,
+        dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
+    ) -> Result<Plan> {
+        let graph = self.split.as_ref().unwrap_or(graph);
+        let mut plan = Plan { candidates: self.candidates.clone(), ..Plan::default() };
+        let (mut last, mut donations) = (self.last.clone(), Vec::new());
+        if self.may_vary() {
+            plan.dying = dying(&plan.candidates);
+            donations = donate::donate(graph, &mut last, &plan.dying);
+        }
+        plan.donated = donations.iter().map(|donation| donation.slot).collect();
+        plan.donated.sort_unstable();
+        let last = item::launches(if last.is_empty() { vec![] } else { vec![Fusion::new(last)] });
+        let launches: Vec<&Launch> = self.launches.iter().chain(&last).collect();
+        let programs = self.programs(graph, device, &launches)?;
+        let (mut numbers, lives) = lives(graph, &launches);
+        for (launch, program) in launches.iter().zip(programs) {
+            let (nodes, vars) = launch.arguments();
+            let mut args = Vec::with_capacity(nodes.len() + vars.len());
+            args.extend(nodes.iter().map(|&(node, start)| match (numbers.of(node), start) {
+                (number, None) => PlanArg::Buffer(number),
+                (number, Some((slot, bytes))) => PlanArg::From { number, slot, bytes },
+            }));
+            args.extend(vars.iter().map(|&var| match var {
+                Var::Argument(slot) => PlanArg::Scalar(slot),
+                Var::Known(number) => PlanArg::Known(number as u64),
+            }));
+            plan.steps.push(Step { program, args, after: Vec::new() });
+        }
+        // A launch in parts may be refused halfway.
+        if plan.steps.last().is_some_and(|step| step.program.parts() > 1) && !donations.is_empty() {
+            return self.plan(graph, device, &mut |_| Vec::new());
+        }
+        plan.place_buffers(graph, device, (&mut numbers, &lives), &donations);
+        plan.find_dependencies(&launches, &numbers);
+        Ok(plan)
+    }
+
+    /// The program of each launch, of which all but the last are those of an earlier variant if there was one.
+    fn programs(
+        &self,
+        graph: &Graph,
+        device: &Device,
+        launches: &[&Launch],
+    ) -> Result<Vec<Program>> {
+        if let Some(known) = self.compiled.get() {
+            let last = &launches[self.launches.len()..];
+            let last = compile(graph, device, last, known.resized)?.programs;
+            return Ok(known.programs.iter().cloned().chain(last).collect());
+        }
+        let made = compile(graph, device, launches, self.sizes == Sizes::Several)?;
+        let programs = made.programs[..self.launches.len()].to_vec();
+        // Another thread's are as good.
+        let _ = self.compiled.set(Compiled { programs, resized: made.resized });
+        Ok(made.programs)
+    }
+}
+
+/// The programs of launches; `resized` if they have to be those of all sizes.
+fn compile(
+    graph: &Graph,
+    device: &Device,
+    launches: &[&Launch],
+    resized: bool,
+) -> Result<Compiled> {
+    // Kernels by their addresses: equal groups share theirs.
+    let (mut kernels, mut numbers) = (Vec::new(), FxHashMap::default());
+    for launch in launches {
+        if let Launch::Item(ScheduleItem::Kernel(lowered)) = launch
+            && !numbers.contains_key(&Arc::as_ptr(&lowered.kernel))
+        {
+            device.offer(&lowered.kernel, || contract::call_of(graph, lowered, device.caps()));
+            numbers.insert(Arc::as_ptr(&lowered.kernel), kernels.len());
+            kernels.push(&*lowered.kernel);
+        }
+    }
+    let resized = resized || device.are_served(&kernels);
+    let compiled = match resized {
+        true => device.general_programs(&kernels)?,
+        false => device.programs_by_places(&kernels)?,
+    };
+    let calls: Vec<&Call> = launches.iter().filter_map(|launch| launch.call()).collect();
+    let made = match resized {
+        true => device.general_libraries(&calls),
+        false => device.libraries(&calls),
+    };
+    let mut made = made.into_iter();
+    let program = |launch: &&Launch| match launch {
+        Launch::Item(ScheduleItem::Kernel(lowered)) => {
+            Ok(compiled[numbers[&Arc::as_ptr(&lowered.kernel)]].clone())
+        }
+        Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
+            made.next().flatten().ok_or_else(|| refused(call))
+        }
+    };
+    let programs = launches.iter().map(program).collect::<Result<_>>()?;
+    Ok(Compiled { programs, resized })
+}
+
 /// The buffers that launches use, and for each the first and the last launch that does.
-fn lives(graph: &Graph, launches: &[Launch]) -> (Numbers, Vec<(usize, usize)>) {
+fn lives(graph: &Graph, launches: &[&Launch]) -> (Numbers, Vec<(usize, usize)>) {
     let mut numbers = Numbers { nodes: Vec::new(), ids: vec![u32::MAX; graph.len()] };
     let mut lives: Vec<(usize, usize)> = Vec::new();
     for (step, launch) in launches.iter().enumerate() {

@@ -12,7 +12,7 @@
 
 use super::explain::Speeds;
 use super::item::{Launches, Scheduled, schedule, schedule_by};
-use super::plan::{Plan, Sizes};
+use super::plan::{Draft, Plan, Sizes};
 use super::refuse_impossible;
 use super::search::{self, Choices};
 use crate::error::Result;
@@ -106,6 +106,8 @@ impl Recent {
 #[derive(Default)]
 pub(super) struct PlanCache {
     plans: Mutex<Lru<Arc<Graph>, Arc<Planned>>>,
+    /// The graph that was planned last, and what its variants have in common.
+    draft: Mutex<Option<(Arc<Graph>, Arc<Draft>)>>,
     recent: Mutex<Recent>,
     /// Where slices of the graphs captured of late start.
     places: Mutex<Places>,
@@ -146,6 +148,7 @@ impl Plans for PlanCache {
         if keep == 0 {
             *self.recent() = Recent::default();
             *lock(&self.places) = Places::default();
+            *lock(&self.draft) = None;
             lock(&self.sizes).clear();
             lock(&self.chosen).clear();
         }
@@ -217,8 +220,10 @@ impl PlanCache {
         }
         let mut dying = |slots: &[u32]| holders.dying(slots, slots);
         let sizes = self.sizes(&graph);
-        let mut plan = Plan::new(&graph, device, Launches::Joint, sizes, &mut dying)?;
+        let draft = Draft::new(&graph, device, Launches::Joint, sizes);
+        let mut plan = draft.plan(&graph, device, &mut dying)?;
         let graph = Arc::new(graph.shrunk());
+        *lock(&self.draft) = draft.may_vary().then(|| (graph.clone(), Arc::new(draft)));
         plan.graph = Some(graph.clone());
         let planned = Arc::new(Planned {
             graph: Some(graph),
@@ -265,6 +270,17 @@ impl PlanCache {
             all.insert(key, Arc::new(chosen));
         }
         scheduled
+    }
+
+    /// What variants of a graph's plan have in common, if it was planned last.
+    fn draft(&self, graph: &Arc<Graph>) -> Option<Arc<Draft>> {
+        let draft = lock(&self.draft);
+        draft.as_ref().filter(|draft| Arc::ptr_eq(&draft.0, graph)).map(|draft| draft.1.clone())
+    }
+
+    /// No more variants of this graph's plan are expected.
+    fn drop_draft(&self, graph: &Arc<Graph>) {
+        lock(&self.draft).take_if(|draft| Arc::ptr_eq(&draft.0, graph));
     }
 
     /// The plans of a graph take so many bytes more.
@@ -329,6 +345,9 @@ impl Planned {
         self.used.store(device.tick(), Relaxed);
         let plays = self.plays.fetch_add(1, Relaxed);
         let settled = plays >= SETTLED && !plays.is_multiple_of(LOOK_AGAIN);
+        if let (SETTLED, Some(graph)) = (plays, &self.graph) {
+            device.attachment::<PlanCache>().drop_draft(graph);
+        }
         let last = self.variants().first().map(|plan| plan.donated.clone()).unwrap_or_default();
         let enough = if settled { &last } else { &self.candidates };
         let dying = holders.dying(&self.candidates, enough);
@@ -359,12 +378,16 @@ impl Planned {
     /// One more variant.
     fn make(self: &Arc<Self>, device: &Device, dying: Vec<u32>) -> Result<Arc<Plan>> {
         let graph = self.graph.as_ref().expect("invariant: a graph that is not kept has its plan");
-        let (joint, dying) = (Launches::Joint, &mut |_: &[u32]| dying.clone());
-        let mut plan = Plan::new(graph, device, joint, self.sizes, dying)?;
+        let cache = device.attachment::<PlanCache>();
+        let dying = &mut |_: &[u32]| dying.clone();
+        let mut plan = match cache.draft(graph) {
+            Some(draft) => draft.plan(graph, device, dying)?,
+            None => Plan::new(graph, device, Launches::Joint, self.sizes, dying)?,
+        };
         plan.graph = Some(graph.clone());
         let plan = Arc::new(plan);
         self.variants().insert(0, plan.clone());
-        device.attachment::<PlanCache>().keep(device, self, plan.bytes());
+        cache.keep(device, self, plan.bytes());
         Ok(plan)
     }
 }
