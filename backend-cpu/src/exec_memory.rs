@@ -236,10 +236,7 @@ mod map {
             Ok(Self { exec, write: Some(exec), len })
         }
 
-        #[cfg(not(any(
-            target_os = "linux",
-            all(target_os = "macos", target_arch = "aarch64")
-        )))]
+        #[cfg(not(any(target_os = "linux", all(target_os = "macos", target_arch = "aarch64"))))]
         pub(super) fn dual(_len: usize) -> Result<Self, ExecError> {
             Err(ExecError::Unavailable("no anonymous files".into()))
         }
