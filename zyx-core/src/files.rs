@@ -2,7 +2,8 @@
 //!
 //! A reader sees the file as it was or as it will be, whatever happens meanwhile and however many
 //! save it at the same time; after a crash it is one of both. A symbolic link stays one, and what it
-//! leads to is replaced; mode and owner of a file that is replaced are kept.
+//! leads to is replaced; mode and owner of a file that is replaced are kept. On Windows those who
+//! read a file go on reading what it was.
 
 use crate::error::{Error, Result};
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -48,7 +49,7 @@ fn place(file: &Path, bytes: &[u8]) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     let (temporary, open) = beside(&file, earlier.as_ref())?;
-    let written = fill(open, bytes, earlier.as_ref()).and_then(|()| fs::rename(&temporary, &file));
+    let written = fill(open, bytes, earlier.as_ref()).and_then(|()| rename(&temporary, &file));
     if let Err(error) = written {
         // The error that matters is the first one.
         let _ = fs::remove_file(&temporary);
@@ -61,6 +62,22 @@ fn place(file: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+/// Gives a file the name of another. Windows refuses that as long as anyone has the other open who does
+/// not share it, as programs that look for viruses do for moments: it is tried for half a second.
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(windows)]
+    for wait in [1, 2, 5, 10, 20, 50, 100, 300] {
+        // ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION.
+        match fs::rename(from, to) {
+            Err(error) if matches!(error.raw_os_error(), Some(5 | 32)) => {
+                std::thread::sleep(std::time::Duration::from_millis(wait));
+            }
+            other => return other,
+        }
+    }
+    fs::rename(from, to)
 }
 
 /// What a path leads to, which need not exist.
@@ -131,9 +148,9 @@ fn fill(mut open: File, bytes: &[u8], earlier: Option<&Metadata>) -> io::Result<
 }
 
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
     use super::*;
+    #[cfg(unix)]
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::sync::atomic::AtomicBool;
 
@@ -144,10 +161,12 @@ mod tests {
         folder
     }
 
+    #[cfg(unix)]
     fn mode(file: &Path) -> u32 {
         fs::symlink_metadata(file).unwrap().permissions().mode() & 0o7777
     }
 
+    #[cfg(unix)]
     #[test]
     fn mode_and_links_are_kept() {
         let folder = folder("kept");
@@ -178,20 +197,75 @@ mod tests {
     #[test]
     fn what_cannot_be_written_leaves_what_was() {
         let folder = folder("refused");
-        symlink("b", folder.join("a")).unwrap();
-        symlink("a", folder.join("b")).unwrap();
-        fs::create_dir(folder.join("below")).unwrap();
-        for name in ["a", "below", "none/file", "below/..", &"x".repeat(300)] {
+        let refused = |name: &str| {
             let error = replace(folder.join(name), b"1").unwrap_err();
             assert!(matches!(error, Error::Io { .. }), "{name}: {error}");
-        }
+        };
+        fs::create_dir(folder.join("below")).unwrap();
+        ["below", "none/file", "below/..", &"x".repeat(300)].into_iter().for_each(refused);
         assert!(replace("", b"1").is_err());
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 3);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
         // A name as long as names may be.
         replace(folder.join("x".repeat(255)), b"1").unwrap();
-        // What is no file is written to.
-        replace("/dev/null", b"1").unwrap();
-        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+        #[cfg(unix)]
+        {
+            symlink("b", folder.join("a")).unwrap();
+            symlink("a", folder.join("b")).unwrap();
+            refused("a");
+            // What is no file is written to.
+            replace("/dev/null", b"1").unwrap();
+            assert!(!fs::metadata("/dev/null").unwrap().is_file());
+            assert_eq!(fs::read_dir(&folder).unwrap().count(), 4);
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn whoever_reads_goes_on_reading_what_it_was() {
+        use std::io::Read;
+        let folder = folder("open");
+        let file = folder.join("file");
+        replace(&file, b"first").unwrap();
+        let mut open = File::open(&file).unwrap();
+        replace(&file, b"second").unwrap();
+        let mut bytes = Vec::new();
+        open.read_to_end(&mut bytes).unwrap();
+        assert_eq!(
+            (bytes.as_slice(), fs::read(&file).unwrap().as_slice()),
+            (&b"first"[..], &b"second"[..])
+        );
+        drop(open);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// Windows takes paths beyond 260 characters in one form only.
+    #[test]
+    fn paths_may_be_long() {
+        let folder = folder("long");
+        let deep = (0..5).fold(folder.clone(), |folder, _| folder.join("x".repeat(100)));
+        fs::create_dir_all(&deep).unwrap();
+        let file = deep.join("file");
+        replace(&file, b"1").unwrap();
+        replace(&file, b"2").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"2");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[cfg(windows)]
+    #[test]
+    fn what_may_not_be_written_to_stays() {
+        let folder = folder("read-only");
+        let file = folder.join("file");
+        replace(&file, b"1").unwrap();
+        let writable = fs::metadata(&file).unwrap().permissions();
+        let mut fixed = writable.clone();
+        fixed.set_readonly(true);
+        fs::set_permissions(&file, fixed).unwrap();
+        assert!(replace(&file, b"2").is_err());
+        assert_eq!(fs::read(&file).unwrap(), b"1");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::set_permissions(&file, writable).unwrap();
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -1,12 +1,10 @@
 //! Whatever saves replaces a file at once, and keeps its mode and the links to it.
-#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
 use nn::{Init, Linear, Module, safetensors};
 use optim::{Sgd, SgdOptions};
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use zyx_core::{Device, Result, Runtime, Tensor};
@@ -70,8 +68,11 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
+#[cfg(unix)]
 #[test]
 fn mode_and_links_stay() {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
     let device = Runtime::default().device("reference").unwrap();
     for (name, save, load) in SAVERS {
         let folder = folder(name);

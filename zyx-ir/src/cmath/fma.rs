@@ -90,43 +90,14 @@ pub(super) fn power_of_two(power: i32) -> f64 {
 mod tests {
     use super::*;
 
-    /// SplitMix64.
-    fn next(state: &mut u64) -> u64 {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn same(got: f64, expected: f64) -> bool {
-        got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan()
-    }
-
-    const SPECIAL: [f64; 14] = [
-        0.0,
-        1.0,
-        1.5,
-        3.0,
-        f64::MAX,
-        f64::MIN_POSITIVE,
-        5e-324,
-        f64::INFINITY,
-        f64::NAN,
-        f64::EPSILON,
-        1.0 + f64::EPSILON,
-        f32::MAX as f64,
-        1e-45f32 as f64,
-        f32::MIN_POSITIVE as f64,
-    ];
-
     /// Sums that two roundings get wrong, and what they are.
     #[test]
     fn sums_are_rounded_once() {
-        // 2^-24 + 2^-26 * 2^-44 above 1, half a unit and a very little more: in 53 and in 64 bits a tie.
-        let (x, y) = (2f32.powi(-12), 2f32.powi(-12) + 2f32.powi(-35));
+        // A little less than half a unit of the last place, which in 53 and in 64 bits is half of it.
         for f in [single, crate::cmath::mul_add_f32] {
-            assert_eq!(f(x, y, 1.0), 1.0 + f32::EPSILON);
-            assert_eq!(f(x, x, 1.0), 1.0);
+            let (e, odd) = (f32::EPSILON, 1_048_576.125);
+            assert_eq!(f(0.25 * (1.0 + e), 0.25 * (1.0 - e), odd), odd);
+            assert_eq!(f(0.25, 0.25, odd), odd + 0.125);
         }
         for f in [double, crate::cmath::mul_add_f64] {
             let e = f64::EPSILON;
@@ -143,41 +114,74 @@ mod tests {
         }
     }
 
-    /// On this system, whose own function rounds once.
+    /// On other systems, whose own function rounds once.
     #[cfg(not(all(windows, target_env = "gnu")))]
-    #[test]
-    fn integers_and_the_standard_library_agree() {
-        let mut state = 1;
-        let signed = SPECIAL.iter().flat_map(|&x| [x, -x]);
-        let special: Vec<f64> = signed.collect();
-        let mut cases = Vec::new();
-        for &x in &special {
-            for &y in &special {
-                cases.extend(special.iter().map(|&z| [x, y, z]));
+    mod compared {
+        use super::*;
+
+        /// SplitMix64.
+        fn next(state: &mut u64) -> u64 {
+            *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            z ^ z >> 31
+        }
+
+        fn same(got: f64, expected: f64) -> bool {
+            got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan()
+        }
+
+        const SPECIAL: [f64; 14] = [
+            0.0,
+            1.0,
+            1.5,
+            3.0,
+            f64::MAX,
+            f64::MIN_POSITIVE,
+            5e-324,
+            f64::INFINITY,
+            f64::NAN,
+            f64::EPSILON,
+            1.0 + f64::EPSILON,
+            f32::MAX as f64,
+            1e-45f32 as f64,
+            f32::MIN_POSITIVE as f64,
+        ];
+
+        #[test]
+        fn integers_and_the_standard_library_agree() {
+            let mut state = 1;
+            let signed = SPECIAL.iter().flat_map(|&x| [x, -x]);
+            let special: Vec<f64> = signed.collect();
+            let mut cases = Vec::new();
+            for &x in &special {
+                for &y in &special {
+                    cases.extend(special.iter().map(|&z| [x, y, z]));
+                }
             }
-        }
-        for n in 0..300_000 {
-            let [x, y, z] = [(); 3].map(|()| next(&mut state));
-            let near = |x: u64| f64::from_bits(x & !(0x7ff << 52) | (1003 + x % 40) << 52);
-            cases.push(match n % 4 {
-                0 => [x, y, z].map(f64::from_bits),
-                1 => [x, y, z].map(near),
-                // Almost all of it cancels.
-                2 => [near(x), near(y), -near(x) * near(y)],
-                // Results around the least numbers.
-                _ => [near(x) * 1e-160, near(y) * 1e-160, f64::from_bits(z >> (12 + z % 50))],
-            });
-        }
-        for [x, y, z] in cases {
-            let (got, expected) = (double(x, y, z), x.mul_add(y, z));
-            assert!(same(got, expected), "{x:e} * {y:e} + {z:e}: {got:e}, not {expected:e}");
-            let scale: f64 = if z != 0.0 && z.abs() < 1e-280 { 1e270 } else { 1.0 };
-            let [x, y, z] = [x * scale.sqrt(), y * scale.sqrt(), z * scale].map(|x| x as f32);
-            let (got, expected) = (single(x, y, z), x.mul_add(y, z));
-            assert!(
-                same(got.into(), expected.into()),
-                "{x:e} * {y:e} + {z:e}: {got:e}, not {expected:e}"
-            );
+            for n in 0..300_000 {
+                let [x, y, z] = [(); 3].map(|()| next(&mut state));
+                let near = |x: u64| f64::from_bits(x & !(0x7ff << 52) | (1003 + x % 40) << 52);
+                cases.push(match n % 4 {
+                    0 => [x, y, z].map(f64::from_bits),
+                    1 => [x, y, z].map(near),
+                    // Almost all of it cancels.
+                    2 => [near(x), near(y), -near(x) * near(y)],
+                    // Results around the least numbers.
+                    _ => [near(x) * 1e-160, near(y) * 1e-160, f64::from_bits(z >> (12 + z % 50))],
+                });
+            }
+            for [x, y, z] in cases {
+                let (got, expected) = (double(x, y, z), x.mul_add(y, z));
+                assert!(same(got, expected), "{x:e} * {y:e} + {z:e}: {got:e}, not {expected:e}");
+                let scale: f64 = if z != 0.0 && z.abs() < 1e-280 { 1e270 } else { 1.0 };
+                let [x, y, z] = [x * scale.sqrt(), y * scale.sqrt(), z * scale].map(|x| x as f32);
+                let (got, expected) = (single(x, y, z), x.mul_add(y, z));
+                assert!(
+                    same(got.into(), expected.into()),
+                    "{x:e} * {y:e} + {z:e}: {got:e}, not {expected:e}"
+                );
+            }
         }
     }
 }
