@@ -27,7 +27,7 @@ wine=$(command -v wine || command -v wine64) || skip "no wine (apt-get install w
 work=$(mktemp -d)
 export WINEPREFIX=$work/prefix WINEARCH=win64 WINEDEBUG=-all
 finish() {
-    timeout 20 "$wine" wineboot --kill --force >/dev/null 2>&1 || true
+    timeout 20 wineserver --kill >/dev/null 2>&1 || true
     rm -rf "$work" 2>/dev/null || { sleep 2 && rm -rf "$work"; } || true
 }
 trap finish EXIT
