@@ -11,6 +11,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Links that lead to one another more often than this lead nowhere.
 const MOST_LINKS: usize = 40;
@@ -36,6 +37,7 @@ pub fn replace(file: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
 
 fn place(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let file = target(file)?;
+    let turn = turn();
     let earlier = match OpenOptions::new().write(true).open(&file) {
         Ok(open) => {
             let metadata = open.metadata()?;
@@ -53,6 +55,7 @@ fn place(file: &Path, bytes: &[u8]) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
+    drop(turn);
     let (temporary, open) = beside(&file, earlier.as_ref())?;
     let written = fill(open, bytes, earlier.as_ref()).and_then(|()| rename(&temporary, &file));
     if let Err(error) = written {
@@ -69,14 +72,24 @@ fn place(file: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Held by the thread that has a file open which others may replace, or replaces one. Windows alone has
+/// need of it, for other file systems than NTFS: there threads that save one file would stop one another.
+fn turn() -> Option<MutexGuard<'static, ()>> {
+    static TURN: Mutex<()> = Mutex::new(());
+    cfg!(windows).then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 /// Gives a file the name of another. Windows refuses that while others have the other open who do not
 /// share it, as programs that look for viruses do for moments, or while anybody has it open where the
 /// file system is not NTFS: it is tried for some seconds.
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(windows)]
     for attempt in 0..100 {
+        let turn = turn();
+        let renamed = fs::rename(from, to);
+        drop(turn);
         // ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION.
-        match fs::rename(from, to) {
+        match renamed {
             Err(error) if matches!(error.raw_os_error(), Some(5 | 32)) => {
                 std::thread::sleep(std::time::Duration::from_millis(30.min(1 + attempt)));
             }
@@ -298,6 +311,10 @@ mod tests {
                     let bytes = fs::read(file).unwrap();
                     let whole = 5000 * bytes[0].max(1) as usize;
                     assert!(bytes.len() == whole && bytes.iter().all(|&b| b == bytes[0]));
+                    if cfg!(windows) {
+                        // Wine replaces no file that is open: leave it a chance.
+                        std::thread::sleep(std::time::Duration::from_millis(2));
+                    }
                 }
             });
             // The reader ends even if a saver failed.
