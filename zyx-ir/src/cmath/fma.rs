@@ -95,7 +95,7 @@ mod tests {
     fn sums_are_rounded_once() {
         // A little less than half a unit of the last place, which in 53 and in 64 bits is half of it.
         for f in [single, crate::cmath::mul_add_f32] {
-            let (e, odd) = (f32::EPSILON, 1_048_576.125);
+            let (e, odd) = (f32::EPSILON, 1_048_576.0 + 0.125);
             assert_eq!(f(0.25 * (1.0 + e), 0.25 * (1.0 - e), odd), odd);
             assert_eq!(f(0.25, 0.25, odd), odd + 0.125);
         }
