@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Type-checks the facade with the wgpu backend for systems that the tests do not run on:
-# browsers (WebGPU), Windows (Direct3D 12) and macOS (Metal).
+# Type-checks the facade for systems that the tests do not run on, with the backends that they may
+# have: browsers (wgpu), Windows (all) and macOS (CPU, OpenCL, wgpu).
 #
 #   scripts/check-targets.sh [target ...]
 #
@@ -12,10 +12,18 @@ cd "$(dirname "$0")/.."
 . scripts/absent.sh
 
 targets=("$@")
-[ $# -gt 0 ] || targets=(wasm32-unknown-unknown x86_64-pc-windows-msvc aarch64-apple-darwin)
+[ $# -gt 0 ] || targets=(wasm32-unknown-unknown x86_64-pc-windows-{msvc,gnu} {aarch64,x86_64}-apple-darwin)
 
 installed() {
     [ -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ]
+}
+
+backends() {
+    case $1 in
+    *-windows-*) echo cpu,opencl,cuda,vulkan,wgpu ;;
+    *-apple-*) echo cpu,opencl,wgpu ;;
+    *) echo wgpu ;;
+    esac
 }
 
 status=0
@@ -30,8 +38,8 @@ for target in "${targets[@]}"; do
         continue
     fi
     start=$SECONDS
-    if cargo check -q --locked -p zyx --no-default-features --features wgpu --target "$target"; then
-        echo "ok      target $target ($((SECONDS - start)) s)"
+    if cargo check -q --locked -p zyx --no-default-features --features "$(backends "$target")" --target "$target"; then
+        echo "ok      target $target: $(backends "$target") ($((SECONDS - start)) s)"
     else
         echo "FAILED  target $target"
         status=1

@@ -2,7 +2,7 @@
 # Installs the drivers that the test suite needs beside a bare Debian or Ubuntu. Nothing is needed
 # to build zyx; a machine with a vendor's drivers needs nothing from here either.
 #
-#   scripts/install-drivers.sh [opencl] [vulkan] [nvrtc] [qemu] [aarch64]   (default: opencl vulkan)
+#   scripts/install-drivers.sh [opencl] [vulkan] [nvrtc] [qemu] [aarch64] [windows]   (default: opencl vulkan)
 #
 # opencl: a loader and PoCL, the OpenCL implementation for CPUs.
 # vulkan: a loader and Mesa's drivers, of which lavapipe is the one for CPUs; what validates
@@ -12,6 +12,7 @@
 #   where the CUDA backend and its tests look for them. They need no GPU: sources become machine code in tests. Asks for Python with pip.
 # qemu: the emulator of x86-64 processors with nothing beyond SSE2.
 # aarch64: a linker for 64-bit Arm and its emulator.
+# windows: a compiler for 64-bit Windows, and Wine.
 #
 # Does nothing when a loader and a driver are already there, so it may be run again and again.
 # Exit status: 0 when everything asked for is usable afterwards, 1 with a message when it is not.
@@ -109,6 +110,13 @@ install_aarch64() {
         install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 }
 
+have_windows() {
+    command -v x86_64-w64-mingw32-gcc >/dev/null 2>&1 && { command -v wine || command -v wine64; } >/dev/null 2>&1
+}
+install_windows() {
+    can_install gcc-mingw-w64-x86-64 wine wine64 && install gcc-mingw-w64-x86-64 wine wine64
+}
+
 install_nvrtc() {
     # The backend loads what nobody else may write to.
     umask 022
@@ -120,9 +128,9 @@ install_nvrtc() {
 status=0
 for api in "$@"; do
     case $api in
-    opencl | vulkan | nvrtc | qemu | aarch64) ;;
+    opencl | vulkan | nvrtc | qemu | aarch64 | windows) ;;
     *)
-        echo "usage: $0 [opencl] [vulkan] [nvrtc] [qemu] [aarch64]" >&2
+        echo "usage: $0 [opencl] [vulkan] [nvrtc] [qemu] [aarch64] [windows]" >&2
         exit 2
         ;;
     esac

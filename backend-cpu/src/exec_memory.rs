@@ -1,10 +1,14 @@
 //! Executable memory for compiled kernels, never writable and executable through one address.
 //!
-//! On Linux a chunk is an anonymous file mapped twice, once writable and once executable: adding a
-//! kernel is a copy, without a system call, and is safe while other kernels of the chunk run. Where
-//! such files are refused, and on other Unix systems, every kernel gets its own pages, which are
-//! written first and made executable afterwards. Where that is refused too, or the system is not
-//! Unix, [`ExecMemory::new`] gives an error, and kernels are interpreted.
+//! On Linux and Windows a chunk is an anonymous file (a section) mapped twice, once writable and
+//! once executable: adding a kernel is a copy and is safe while other kernels of the chunk run. On
+//! Macs with Apple's processors a chunk is mapped once with `MAP_JIT`; each thread either writes to
+//! such memory or executes it. Where these are refused, and on other Unix systems, every kernel gets
+//! its own pages, which are written first and made executable afterwards. Where that is refused too,
+//! [`ExecMemory::new`] gives an error, and kernels are interpreted.
+//!
+//! Code has no unwind tables: no panic may pass through it. The functions that it calls are of an
+//! ABI that does not unwind, so Rust ends the process there (`jit/helpers.rs`).
 //!
 //! Memory is given back when the last kernel of a chunk is dropped; inside a chunk nothing is
 //! reused, because a processor may still have old code from there. Kernels are small (a few KiB) and
@@ -121,12 +125,15 @@ unsafe impl Sync for Chunk {}
 impl Chunk {
     /// Copies code to its place in a chunk with a writable mapping.
     fn write(&self, offset: usize, code: &[u8]) {
-        let write = self.write.expect("invariant: only chunks mapped twice are shared");
+        let write = self.write.expect("invariant: only chunks that stay writable are shared");
         assert!(offset + code.len() <= self.len, "code exceeds its chunk");
         let dst = write.as_ptr().wrapping_add(offset);
-        // SAFETY: the range was just checked to lie in the mapping, and the caller handed it out
-        // to nobody else; code and mapping cannot overlap.
-        unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), dst, code.len()) };
+        map::with_writable(|| {
+            // SAFETY: the range was just checked to lie in the mapping, and the caller handed it
+            // out to nobody else; code and mapping cannot overlap.
+            unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), dst, code.len()) };
+        });
+        map::flush(self.exec.as_ptr().wrapping_add(offset), code.len());
     }
 }
 
@@ -153,6 +160,39 @@ mod map {
     fn unmap(start: NonNull<u8>, len: usize) {
         // SAFETY: the range is one of our mappings, and its owner is being dropped.
         unsafe { libc::munmap(start.as_ptr().cast(), len) };
+    }
+
+    #[cfg(all(target_os = "macos", target_arch = "aarch64"))]
+    unsafe extern "C" {
+        /// Of the C library (`libkern/OSCacheControl.h`): makes instructions visible that were
+        /// written to a range. The crate `libc` does not declare it.
+        fn sys_icache_invalidate(start: *mut libc::c_void, len: libc::size_t);
+    }
+
+    /// Calls what writes to executable memory.
+    pub(super) fn with_writable(write: impl FnOnce()) {
+        #[cfg(all(target_os = "macos", target_arch = "aarch64"))]
+        // SAFETY: this thread cannot execute memory mapped with `MAP_JIT` until it is protected
+        // again, and `write` calls no kernel.
+        unsafe {
+            libc::pthread_jit_write_protect_np(0);
+        }
+        write();
+        #[cfg(all(target_os = "macos", target_arch = "aarch64"))]
+        // SAFETY: this thread may execute such memory again and not write to it.
+        unsafe {
+            libc::pthread_jit_write_protect_np(1);
+        }
+    }
+
+    /// Makes code visible to the part of the processor that fetches instructions. x86-64 does so itself.
+    pub(super) fn flush(start: *mut u8, len: usize) {
+        #[cfg(all(target_os = "macos", target_arch = "aarch64"))]
+        // SAFETY: the range is mapped, and the call changes no contents.
+        unsafe {
+            sys_icache_invalidate(start.cast(), len);
+        }
+        let _ = (start, len);
     }
 
     impl Chunk {
@@ -187,7 +227,16 @@ mod map {
             }
         }
 
-        #[cfg(not(target_os = "linux"))]
+        /// Memory that each thread either writes to, within [`with_writable`], or executes.
+        #[cfg(all(target_os = "macos", target_arch = "aarch64"))]
+        pub(super) fn dual(len: usize) -> Result<Self, ExecError> {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_JIT;
+            let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+            let exec = map(len, protection, flags, -1)?;
+            Ok(Self { exec, write: Some(exec), len })
+        }
+
+        #[cfg(not(any(target_os = "linux", all(target_os = "macos", target_arch = "aarch64"))))]
         pub(super) fn dual(_len: usize) -> Result<Self, ExecError> {
             Err(ExecError::Unavailable("no anonymous files".into()))
         }
@@ -196,6 +245,10 @@ mod map {
         pub(super) fn single(code: &[u8]) -> Result<Self, ExecError> {
             let len = code.len().max(1);
             let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
+            // What the hardened runtime asks for. On Apple's processors such memory would be refused
+            // a change of its protection; other memory is allowed it where the runtime is not hardened.
+            #[cfg(all(target_os = "macos", target_arch = "x86_64"))]
+            let flags = flags | libc::MAP_JIT;
             let exec = map(len, libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
             // Unmapped again if anything below fails.
             let mut chunk = Self { exec, write: Some(exec), len };
@@ -220,18 +273,142 @@ mod map {
     }
 }
 
-#[cfg(not(unix))]
-impl Chunk {
-    fn dual(_len: usize) -> Result<Self, ExecError> {
-        Err(ExecError::Unavailable("not implemented on this system".into()))
+#[cfg(windows)]
+mod map {
+    //! The system calls.
+
+    use super::{Chunk, ExecError};
+    use std::ptr::{NonNull, null};
+    use windows_sys::Win32::Foundation::{CloseHandle, HANDLE, INVALID_HANDLE_VALUE};
+    use windows_sys::Win32::System::Diagnostics::Debug::FlushInstructionCache;
+    use windows_sys::Win32::System::Memory::{
+        CreateFileMappingW, FILE_MAP, FILE_MAP_EXECUTE, FILE_MAP_READ, FILE_MAP_WRITE, MEM_COMMIT,
+        MEM_RELEASE, MEM_RESERVE, MEMORY_MAPPED_VIEW_ADDRESS, MapViewOfFile, PAGE_EXECUTE_READ,
+        PAGE_EXECUTE_READWRITE, PAGE_READWRITE, UnmapViewOfFile, VirtualAlloc, VirtualFree,
+        VirtualProtect,
+    };
+    use windows_sys::Win32::System::Threading::GetCurrentProcess;
+
+    fn out_of_memory(bytes: usize) -> ExecError {
+        ExecError::OutOfMemory { bytes, reason: std::io::Error::last_os_error().to_string() }
     }
 
-    fn single(_code: &[u8]) -> Result<Self, ExecError> {
-        Err(ExecError::Unavailable("not implemented on this system".into()))
+    fn view(section: HANDLE, access: FILE_MAP, len: usize) -> Result<NonNull<u8>, ExecError> {
+        // SAFETY: a view at an address of the system's choice affects no existing memory.
+        let view = unsafe { MapViewOfFile(section, access, 0, 0, len) };
+        NonNull::new(view.Value.cast()).ok_or_else(|| out_of_memory(len))
+    }
+
+    fn unmap(view: NonNull<u8>) {
+        // SAFETY: the address is that of a view of ours, whose owner is being dropped.
+        unsafe { UnmapViewOfFile(MEMORY_MAPPED_VIEW_ADDRESS { Value: view.as_ptr().cast() }) };
+    }
+
+    /// Calls what writes to executable memory: through an address where it is not executable.
+    pub(super) fn with_writable(write: impl FnOnce()) {
+        write();
+    }
+
+    /// Makes code visible to the part of the processor that fetches instructions.
+    pub(super) fn flush(start: *mut u8, len: usize) {
+        // SAFETY: the range is mapped, and the call changes no contents. It cannot fail for memory
+        // of this process.
+        unsafe { FlushInstructionCache(GetCurrentProcess(), start.cast(), len) };
+    }
+
+    impl Chunk {
+        /// A section of memory, viewed twice.
+        pub(super) fn dual(len: usize) -> Result<Self, ExecError> {
+            let (high, low) = ((len as u64 >> 32) as u32, len as u32);
+            let protection = PAGE_EXECUTE_READWRITE;
+            // SAFETY: the call makes a handle and nothing else; there is no name and no file. The
+            // protection is the most that views may ask for, of which none asks for all.
+            let section = unsafe {
+                CreateFileMappingW(INVALID_HANDLE_VALUE, null(), protection, high, low, null())
+            };
+            if section.is_null() {
+                return Err(out_of_memory(len));
+            }
+            let both = Self::view_twice(section, len);
+            // SAFETY: the handle is ours; views keep the section alive by themselves.
+            unsafe { CloseHandle(section) };
+            both
+        }
+
+        fn view_twice(section: HANDLE, len: usize) -> Result<Self, ExecError> {
+            let write = view(section, FILE_MAP_WRITE, len)?;
+            match view(section, FILE_MAP_READ | FILE_MAP_EXECUTE, len) {
+                Ok(exec) => Ok(Self { exec, write: Some(write), len }),
+                Err(error) => {
+                    unmap(write);
+                    Err(error)
+                }
+            }
+        }
+
+        /// Pages of its own: written, then made executable.
+        pub(super) fn single(code: &[u8]) -> Result<Self, ExecError> {
+            let len = code.len().max(1);
+            // SAFETY: new pages at an address of the system's choice affect no existing memory.
+            let exec =
+                unsafe { VirtualAlloc(null(), len, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE) };
+            let exec = NonNull::new(exec.cast()).ok_or_else(|| out_of_memory(len))?;
+            // Given back if anything below fails.
+            let mut chunk = Self { exec, write: Some(exec), len };
+            chunk.write(0, code);
+            let mut earlier = 0;
+            // SAFETY: the range is the pages just made, which nobody else knows.
+            let changed = unsafe {
+                VirtualProtect(exec.as_ptr().cast(), len, PAGE_EXECUTE_READ, &raw mut earlier)
+            };
+            if changed == 0 {
+                return Err(out_of_memory(len));
+            }
+            chunk.write = None;
+            Ok(chunk)
+        }
+    }
+
+    impl Drop for Chunk {
+        fn drop(&mut self) {
+            match self.write.filter(|&write| write != self.exec) {
+                Some(write) => {
+                    unmap(write);
+                    unmap(self.exec);
+                }
+                None => {
+                    // SAFETY: the pages are ours, made by one call, and their owner is being dropped.
+                    unsafe { VirtualFree(self.exec.as_ptr().cast(), 0, MEM_RELEASE) };
+                }
+            }
+        }
     }
 }
 
-#[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
+#[cfg(not(any(unix, windows)))]
+mod map {
+    //! A system without any of this.
+
+    use super::{Chunk, ExecError};
+
+    pub(super) fn with_writable(write: impl FnOnce()) {
+        write();
+    }
+
+    pub(super) fn flush(_start: *mut u8, _len: usize) {}
+
+    impl Chunk {
+        pub(super) fn dual(_len: usize) -> Result<Self, ExecError> {
+            Err(ExecError::Unavailable("not implemented on this system".into()))
+        }
+
+        pub(super) fn single(_code: &[u8]) -> Result<Self, ExecError> {
+            Err(ExecError::Unavailable("not implemented on this system".into()))
+        }
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64", any(target_os = "linux", windows)))]
 mod tests {
     use super::*;
 

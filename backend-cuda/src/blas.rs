@@ -64,10 +64,14 @@ unsafe impl Send for Blas {}
 unsafe impl Sync for Blas {}
 
 const NAMES: Names = Names {
-    file: "libcublasLt.so",
-    versions: library::CUDA_VERSIONS,
+    file: if cfg!(windows) { "cublasLt64_" } else { "libcublasLt.so" },
+    versions: if cfg!(windows) { &["13.dll", "12.dll"] } else { library::CUDA_VERSIONS },
     variable: "ZYX_CUBLASLT",
-    wheels: &["nvidia/cu13/lib", "nvidia/cublas/lib"],
+    wheels: if cfg!(windows) {
+        &["nvidia/cu13/bin/x86_64", "nvidia/cublas/bin"]
+    } else {
+        &["nvidia/cu13/lib", "nvidia/cublas/lib"]
+    },
     before: None,
 };
 

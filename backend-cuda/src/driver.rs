@@ -8,7 +8,7 @@
 //! Nothing here is reached before [`version`] has seen the library, of at least the version
 //! [`MINIMUM`], which has all functions that are used without asking.
 
-use crate::sys::{self, cuda};
+use crate::sys::{self, DRIVER_FILE, LIBRARY_PATH, cuda};
 use cudarc::driver::sys::{
     CUcontext, CUdevice, CUdevice_attribute as Attribute, CUdeviceptr, CUevent, CUevent_flags,
     CUfunction, CUfunction_attribute, CUjit_option, CUjitInputType, CUlinkState,
@@ -116,15 +116,15 @@ fn initialise() -> Result<i32, String> {
     let lacks = sys::lacks().map_err(|reason| {
         format!(
             "there is no CUDA driver on this machine: {reason}; install NVIDIA's driver, or put \
-             the folder of libcuda.so.1 into LD_LIBRARY_PATH"
+             the folder of {DRIVER_FILE} into {LIBRARY_PATH}"
         )
     })?;
     let damaged = |names: &[&str]| {
         let (first, n) = (names[0], names.len());
         format!(
-            "the CUDA driver's library (libcuda.so.1) is damaged or not NVIDIA's: it lacks {first} \
+            "the CUDA driver's library ({DRIVER_FILE}) is damaged or not NVIDIA's: it lacks {first} \
              ({n} functions in all); reinstall NVIDIA's driver, or take what stands before it out \
-             of LD_LIBRARY_PATH"
+             of {LIBRARY_PATH}"
         )
     };
     let failed = |name: &str, code: Code| format!("{name} of the CUDA driver: {code}");

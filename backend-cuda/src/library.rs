@@ -1,8 +1,8 @@
 //! Where NVIDIA's libraries are, and how they are loaded.
 //!
 //! They are looked for in this order: the file or folder an environment variable names; the
-//! system's library path; `CUDA_PATH`, `CUDA_HOME` and `/usr/local/cuda`; the folders in which
-//! pip puts NVIDIA's wheels. A library that is used stays loaded for the life of the process.
+//! system's library path (on Windows `PATH`); `CUDA_PATH`, `CUDA_HOME` and `/usr/local/cuda`; the
+//! folders in which pip puts NVIDIA's wheels. A library that is used stays loaded for the life of the process.
 
 use libloading::Library;
 use std::env;
@@ -64,8 +64,8 @@ fn trusted(path: &Path, caches: Option<&Path>) -> Result<(), String> {
 
 /// Where zyx's caches are.
 fn caches(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")? + "/.cache"));
-    cache.map(|cache| Path::new(&cache).join("zyx"))
+    let variable = |name: &str| variable(name).map(Into::into);
+    zyx_core::hal::caches(variable).map(|caches| caches.join("zyx"))
 }
 
 /// Nothing if a library has all functions of what it should be.
@@ -84,13 +84,31 @@ fn load(names: Names, path: &Path, caches: Option<&Path>) -> Result<Library, Str
         let before = files(dir, before).into_iter();
         for path in before.filter(|path| trusted(path, caches).is_ok()) {
             // SAFETY: NVIDIA's libraries have no initialisers that could interfere.
-            if let Ok(library) = unsafe { Library::new(path) } {
+            if let Ok(library) = unsafe { open_file(&path) } {
                 std::mem::forget(library);
             }
         }
     }
     // SAFETY: as above.
-    unsafe { Library::new(path) }.map_err(|error| why(&error))
+    unsafe { open_file(path) }.map_err(|error| why(&error))
+}
+
+/// Loads a library. On Windows, those that it needs are looked for in its own folder, too.
+///
+/// # Safety
+/// As [`Library::new`].
+unsafe fn open_file(path: &Path) -> Result<Library, libloading::Error> {
+    #[cfg(windows)]
+    if path.is_absolute() {
+        use libloading::os::windows;
+        // SAFETY: the caller's promise.
+        return unsafe {
+            windows::Library::load_with_flags(path, windows::LOAD_WITH_ALTERED_SEARCH_PATH)
+        }
+        .map(Library::from);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { Library::new(path) }
 }
 
 /// Why a library cannot be loaded, in the system's words.
@@ -111,7 +129,12 @@ fn candidates(names: Names, variable: impl Fn(&str) -> Option<String>) -> Vec<Pa
     );
     let toolkits = ["CUDA_PATH", "CUDA_HOME"].iter().filter_map(|&name| variable(name));
     for toolkit in toolkits.chain(["/usr/local/cuda".to_owned()]) {
-        for dir in ["lib64", "lib", "targets/x86_64-linux/lib"] {
+        let dirs: &[&str] = if cfg!(windows) {
+            &["bin/x64", "bin"]
+        } else {
+            &["lib64", "lib", "targets/x86_64-linux/lib"]
+        };
+        for dir in dirs {
             list.extend(files(&Path::new(&toolkit).join(dir), names.file));
         }
     }
@@ -127,9 +150,19 @@ fn candidates(names: Names, variable: impl Fn(&str) -> Option<String>) -> Vec<Pa
 /// them.
 fn site_packages(variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     let mut sites: Vec<PathBuf> =
-        variable("PYTHONPATH").iter().flat_map(|path| path.split(':')).map(PathBuf::from).collect();
+        variable("PYTHONPATH").iter().flat_map(|path| env::split_paths(path)).collect();
     sites.extend(caches(&variable).map(|caches| caches.join("nvrtc")));
     let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|&name| variable(name));
+    if cfg!(windows) {
+        // Environments have one version each, users and the system a folder for each version.
+        let versions = variable("APPDATA").map(|dir| Path::new(&dir).join("Python"));
+        let programs = variable("LOCALAPPDATA").map(|dir| Path::new(&dir).join("Programs/Python"));
+        let pythons = versions.into_iter().chain(programs).flat_map(|dir| files(&dir, "Python3"));
+        for python in prefixes.map(PathBuf::from).chain(pythons) {
+            sites.extend(["Lib/site-packages", "site-packages"].map(|dir| python.join(dir)));
+        }
+        return sites;
+    }
     let home = variable("HOME").map(|home| format!("{home}/.local"));
     let system = ["/usr/local".to_owned(), "/usr".to_owned()];
     for prefix in prefixes.chain(home).chain(system) {
@@ -177,7 +210,8 @@ mod tests {
     #[test]
     fn wheels_are_found_where_pip_puts_them() {
         let root = env::temp_dir().join(format!("zyx-library-{}", std::process::id()));
-        let dir = root.join("lib/python3.12/site-packages/nvidia/cu13/lib");
+        let site = if cfg!(windows) { "Lib/site-packages" } else { "lib/python3.12/site-packages" };
+        let dir = root.join(site).join("nvidia/cu13/lib");
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join("libexample.so.13"), b"").unwrap();
         let prefix = root.to_string_lossy().into_owned();

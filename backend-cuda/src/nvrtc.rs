@@ -272,11 +272,15 @@ fn check(functions: &Functions, name: &str, status: u32) -> Result<(), String> {
 }
 
 const NAMES: Names = Names {
-    file: "libnvrtc.so",
-    versions: library::CUDA_VERSIONS,
+    file: if cfg!(windows) { "nvrtc64_" } else { "libnvrtc.so" },
+    versions: if cfg!(windows) { &["130_0.dll", "120_0.dll"] } else { library::CUDA_VERSIONS },
     variable: "ZYX_NVRTC",
-    wheels: &["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"],
-    before: Some("libnvrtc-builtins.so"),
+    wheels: if cfg!(windows) {
+        &["nvidia/cu13/bin/x86_64", "nvidia/cuda_nvrtc/bin"]
+    } else {
+        &["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"]
+    },
+    before: Some(if cfg!(windows) { "nvrtc-builtins64_" } else { "libnvrtc-builtins.so" }),
 };
 
 fn load() -> Result<Nvrtc, String> {

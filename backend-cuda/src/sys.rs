@@ -164,11 +164,17 @@ static DRIVER: LazyLock<(Functions, Result<Vec<&'static str>, String>)> =
         Err(reason) => (Functions::default(), Err(reason)),
     });
 
+/// What the driver calls its library.
+pub(crate) const DRIVER_FILE: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
+
+/// The variable that names folders in which the system looks for libraries.
+pub(crate) const LIBRARY_PATH: &str = if cfg!(windows) { "PATH" } else { "LD_LIBRARY_PATH" };
+
 /// The driver's library, kept loaded: under the driver's own name first, since a toolkit has an
 /// empty `libcuda.so` to link with, then under every name that `cudarc` knows.
 fn library() -> Result<&'static Library, String> {
     // SAFETY: loading NVIDIA's driver runs its initialisers only.
-    match unsafe { Library::new("libcuda.so.1") } {
+    match unsafe { Library::new(DRIVER_FILE) } {
         Ok(library) => Ok(Box::leak(Box::new(library))),
         // SAFETY: as above.
         Err(_) if unsafe { is_culib_present() } => Ok(unsafe { culib() }),

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: a [`Block`] of our own is aligned to 64 bytes, so that a full vector never straddles a cache
 //! line; a block of 1 MiB or more is aligned to 2 MiB, sized in whole 2 MiB pages and marked for
-//! huge pages; running out of memory is an error, never an abort; a block of zero bytes is legal
+//! huge pages where the system has such marks; running out of memory is an error, never an abort; a block of zero bytes is legal
 //! and costs nothing.
 //!
 //! Why huge pages: the first write to fresh small pages costs about ten times the arithmetic of
@@ -58,6 +58,9 @@ enum Origin {
     /// A private anonymous mapping of this many bytes.
     #[cfg(unix)]
     Mapped(usize),
+    /// Pages within a range of addresses that starts here.
+    #[cfg(windows)]
+    Reserved(NonNull<u8>),
 }
 
 /// An owned, aligned region of host memory.
@@ -125,6 +128,11 @@ impl Block {
         if huge {
             let ptr = map(size).ok_or(refused)?;
             return Ok(Block::of(ptr, bytes, Origin::Mapped(size), None));
+        }
+        #[cfg(windows)]
+        if huge {
+            let (base, ptr) = commit(size).ok_or(refused)?;
+            return Ok(Block::of(ptr, bytes, Origin::Reserved(base), None));
         }
         // SAFETY: the layout has a size other than zero.
         let raw = unsafe {
@@ -226,6 +234,8 @@ impl Drop for Block {
             Origin::Heap(layout) => unsafe { std::alloc::dealloc(self.ptr.as_ptr(), layout) },
             #[cfg(unix)]
             Origin::Mapped(size) => unmap(self.ptr.as_ptr(), size),
+            #[cfg(windows)]
+            Origin::Reserved(base) => release(base),
         }
     }
 }
@@ -264,6 +274,38 @@ fn unmap(start: *mut u8, size: usize) {
         // Failure could only leak address space, so the result is not looked at.
         unsafe { libc::munmap(start.cast(), size) };
     }
+}
+
+/// `size` bytes (a multiple of [`HUGE_PAGE`]) of zeroed memory at a multiple of it, within a range of
+/// addresses, whose start comes first.
+///
+/// The system aligns ranges to 64 KiB only, so one huge page of addresses too many is reserved. Only
+/// what is committed counts as memory. Pages are small: large ones take a privilege that few users have.
+#[cfg(windows)]
+fn commit(size: usize) -> Option<(NonNull<u8>, NonNull<u8>)> {
+    use windows_sys::Win32::System::Memory::{
+        MEM_COMMIT, MEM_RESERVE, PAGE_NOACCESS, PAGE_READWRITE, VirtualAlloc,
+    };
+    let reserved = size.checked_add(HUGE_PAGE)?;
+    // SAFETY: a range of addresses of the system's choice touches no other memory.
+    let base = unsafe { VirtualAlloc(std::ptr::null(), reserved, MEM_RESERVE, PAGE_NOACCESS) };
+    let base = NonNull::new(base.cast::<u8>())?;
+    let start = base.as_ptr().wrapping_add(base.as_ptr().align_offset(HUGE_PAGE));
+    // SAFETY: the pages lie in the range just reserved, which nobody else knows.
+    let start = unsafe { VirtualAlloc(start.cast(), size, MEM_COMMIT, PAGE_READWRITE) };
+    let start = NonNull::new(start.cast());
+    if start.is_none() {
+        release(base);
+    }
+    Some((base, start?))
+}
+
+#[cfg(windows)]
+fn release(base: NonNull<u8>) {
+    use windows_sys::Win32::System::Memory::{MEM_RELEASE, VirtualFree};
+    // SAFETY: the start of a range that was reserved by one call and that nobody uses any more.
+    // Failure could only leak address space, so the result is not looked at.
+    unsafe { VirtualFree(base.as_ptr().cast(), 0, MEM_RELEASE) };
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 
 use crate::Rng;
 use std::fmt;
-use zyx_core::{Device, Pool, Result, ScatterReduce, Tensor};
+use zyx_core::{Device, Pool, Result, ScatterReduce, Tensor, cmath};
 
 /// Relative error after each operation of a disturbed run: four units in the last place of `f32`.
 const NOISE: f64 = 4.0 / (1 << 24) as f64;
@@ -304,7 +304,7 @@ impl Run {
                 x.combined(x.dims.clone(), y.values.iter().enumerate().map(element).collect())
             }
             Step::Unary(op, x) => self.unary(&v[*x], |x| match op {
-                Unary::Sin => (x.sin(), x.cos()),
+                Unary::Sin => (cmath::sin(x), cmath::cos(x)),
                 Unary::Tanh => unreachable!("invariant: handled above"),
                 Unary::Exp => (x.exp(), x.exp()),
                 Unary::Sigmoid => (1.0 / (1.0 + (-x).exp()), 1.0 / (2.0 + x.exp() + (-x).exp())),

@@ -2,13 +2,16 @@
 //!
 //! A reader sees the file as it was or as it will be, whatever happens meanwhile and however many
 //! save it at the same time; after a crash it is one of both. A symbolic link stays one, and what it
-//! leads to is replaced; mode and owner of a file that is replaced are kept.
+//! leads to is replaced; mode and owner of a file that is replaced are kept. Who has a file open when it is
+//! replaced goes on reading what it was. Windows allows that on NTFS since version 10; elsewhere a
+//! file that stays open for seconds cannot be replaced, which is an error.
 
 use crate::error::{Error, Result};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Links that lead to one another more often than this lead nowhere.
 const MOST_LINKS: usize = 40;
@@ -34,9 +37,14 @@ pub fn replace(file: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
 
 fn place(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let file = target(file)?;
+    let turn = turn();
     let earlier = match OpenOptions::new().write(true).open(&file) {
         Ok(open) => {
             let metadata = open.metadata()?;
+            if cfg!(windows) && metadata.permissions().readonly() {
+                // Wine opens it all the same for an administrator.
+                return Err(ErrorKind::PermissionDenied.into());
+            }
             if !metadata.is_file() {
                 // A pipe or a device: there is nothing to replace.
                 let mut open = open;
@@ -47,8 +55,9 @@ fn place(file: &Path, bytes: &[u8]) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
+    drop(turn);
     let (temporary, open) = beside(&file, earlier.as_ref())?;
-    let written = fill(open, bytes, earlier.as_ref()).and_then(|()| fs::rename(&temporary, &file));
+    let written = fill(open, bytes, earlier.as_ref()).and_then(|()| rename(&temporary, &file));
     if let Err(error) = written {
         // The error that matters is the first one.
         let _ = fs::remove_file(&temporary);
@@ -61,6 +70,33 @@ fn place(file: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+/// Held by the thread that has a file open which others may replace, or replaces one. Windows alone has
+/// need of it, for other file systems than NTFS: there threads that save one file would stop one another.
+fn turn() -> Option<MutexGuard<'static, ()>> {
+    static TURN: Mutex<()> = Mutex::new(());
+    cfg!(windows).then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Gives a file the name of another. Windows refuses that while others have the other open who do not
+/// share it, as programs that look for viruses do for moments, or while anybody has it open where the
+/// file system is not NTFS: it is tried for some seconds.
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(windows)]
+    for attempt in 0..100 {
+        let turn = turn();
+        let renamed = fs::rename(from, to);
+        drop(turn);
+        // ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION.
+        match renamed {
+            Err(error) if matches!(error.raw_os_error(), Some(5 | 32)) => {
+                std::thread::sleep(std::time::Duration::from_millis(30.min(1 + attempt)));
+            }
+            other => return other,
+        }
+    }
+    fs::rename(from, to)
 }
 
 /// What a path leads to, which need not exist.
@@ -131,9 +167,9 @@ fn fill(mut open: File, bytes: &[u8], earlier: Option<&Metadata>) -> io::Result<
 }
 
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
     use super::*;
+    #[cfg(unix)]
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::sync::atomic::AtomicBool;
 
@@ -144,10 +180,12 @@ mod tests {
         folder
     }
 
+    #[cfg(unix)]
     fn mode(file: &Path) -> u32 {
         fs::symlink_metadata(file).unwrap().permissions().mode() & 0o7777
     }
 
+    #[cfg(unix)]
     #[test]
     fn mode_and_links_are_kept() {
         let folder = folder("kept");
@@ -178,20 +216,78 @@ mod tests {
     #[test]
     fn what_cannot_be_written_leaves_what_was() {
         let folder = folder("refused");
-        symlink("b", folder.join("a")).unwrap();
-        symlink("a", folder.join("b")).unwrap();
-        fs::create_dir(folder.join("below")).unwrap();
-        for name in ["a", "below", "none/file", "below/..", &"x".repeat(300)] {
+        let refused = |name: &str| {
             let error = replace(folder.join(name), b"1").unwrap_err();
             assert!(matches!(error, Error::Io { .. }), "{name}: {error}");
-        }
+        };
+        fs::create_dir(folder.join("below")).unwrap();
+        ["below", "none/file", "below/..", &"x".repeat(300)].into_iter().for_each(refused);
         assert!(replace("", b"1").is_err());
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 3);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
         // A name as long as names may be.
         replace(folder.join("x".repeat(255)), b"1").unwrap();
-        // What is no file is written to.
-        replace("/dev/null", b"1").unwrap();
-        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+        #[cfg(unix)]
+        {
+            symlink("b", folder.join("a")).unwrap();
+            symlink("a", folder.join("b")).unwrap();
+            refused("a");
+            // What is no file is written to.
+            replace("/dev/null", b"1").unwrap();
+            assert!(!fs::metadata("/dev/null").unwrap().is_file());
+            assert_eq!(fs::read_dir(&folder).unwrap().count(), 4);
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn whoever_reads_goes_on_reading_what_it_was() {
+        use std::io::Read;
+        let folder = folder("open");
+        let file = folder.join("file");
+        replace(&file, b"first").unwrap();
+        let mut open = File::open(&file).unwrap();
+        let replaced = replace(&file, b"second");
+        // Without NTFS it may be refused, and then nothing has happened.
+        let refused = cfg!(windows) && replaced.is_err();
+        assert!(refused || replaced.is_ok(), "{replaced:?}");
+        let mut bytes = Vec::new();
+        open.read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes, b"first");
+        assert_eq!(fs::read(&file).unwrap(), if refused { &b"first"[..] } else { b"second" });
+        drop(open);
+        replace(&file, b"third").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"third");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// Windows takes paths beyond 260 characters in one form only.
+    #[test]
+    fn paths_may_be_long() {
+        let folder = folder("long");
+        let deep = (0..5).fold(folder.clone(), |folder, _| folder.join("x".repeat(100)));
+        fs::create_dir_all(&deep).unwrap();
+        let file = deep.join("file");
+        replace(&file, b"1").unwrap();
+        replace(&file, b"2").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"2");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[cfg(windows)]
+    #[test]
+    fn what_may_not_be_written_to_stays() {
+        let folder = folder("read-only");
+        let file = folder.join("file");
+        replace(&file, b"1").unwrap();
+        let writable = fs::metadata(&file).unwrap().permissions();
+        let mut fixed = writable.clone();
+        fixed.set_readonly(true);
+        fs::set_permissions(&file, fixed).unwrap();
+        assert!(replace(&file, b"2").is_err());
+        assert_eq!(fs::read(&file).unwrap(), b"1");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::set_permissions(&file, writable).unwrap();
         fs::remove_dir_all(folder).unwrap();
     }
 
@@ -215,6 +311,10 @@ mod tests {
                     let bytes = fs::read(file).unwrap();
                     let whole = 5000 * bytes[0].max(1) as usize;
                     assert!(bytes.len() == whole && bytes.iter().all(|&b| b == bytes[0]));
+                    if cfg!(windows) {
+                        // Wine replaces no file that is open: leave it a chance.
+                        std::thread::sleep(std::time::Duration::from_millis(2));
+                    }
                 }
             });
             // The reader ends even if a saver failed.

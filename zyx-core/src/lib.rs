@@ -25,7 +25,7 @@ pub mod testing;
 
 #[doc(inline)]
 pub use zyx_ir::{
-    affine, codegen, decompose, dtype, ir, legalize, ops, passes, prepare, scalar, tune,
+    affine, cmath, codegen, decompose, dtype, ir, legalize, ops, passes, prepare, scalar, tune,
 };
 
 pub use dtype::{Class, DType, DTypeSet, Element};

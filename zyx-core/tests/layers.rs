@@ -17,8 +17,9 @@ const COMPILER: &[Layer] = &[
     // Vocabulary. `dtype` and `scalar` are one subject: what an element is and holds.
     ("dtype", &[]),
     ("scalar", &["dtype"]),
+    ("cmath", &[]),
     ("special", &[]),
-    ("ops", &["dtype", "scalar", "special"]),
+    ("ops", &["cmath", "dtype", "scalar", "special"]),
     // Sums of multiples, bounds and index algebra.
     ("affine", &["dtype", "ops"]),
     // Kernels. The verifier and the generator of random kernels ask what a device can do.
@@ -43,7 +44,7 @@ const CORE: &[Layer] = &[
     // An error of a device is an error of the caller's call.
     ("error", &["dtype", "hal", "shape"]),
     ("files", &["error"]),
-    ("hal", &["dtype", "ir", "ops", "scalar"]),
+    ("hal", &["cmath", "dtype", "ir", "ops", "scalar"]),
     ("reference", &["hal", "ir"]),
     // A new runtime has the interpreter registered: it needs nothing.
     (

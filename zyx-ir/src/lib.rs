@@ -9,6 +9,7 @@
 
 pub mod affine;
 pub mod caps;
+pub mod cmath;
 pub mod codegen;
 pub mod decompose;
 pub mod dtype;

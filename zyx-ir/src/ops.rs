@@ -14,6 +14,7 @@
 //! * arithmetic of `f16` and `bf16` is done in `f32` and rounded once per op;
 //! * on bools `Add` and `Max` are "or", `Mul` and `Min` are "and".
 
+use crate::cmath;
 use crate::dtype::{Class, DType, DTypeSet};
 use crate::scalar::Scalar;
 use std::fmt;
@@ -206,9 +207,9 @@ impl UnaryOp {
             UnaryOp::Log => x.ln(),
             UnaryOp::Log2 => x.log2(),
             UnaryOp::Log1p => x.ln_1p(),
-            UnaryOp::Sin => x.sin(),
-            UnaryOp::Cos => x.cos(),
-            UnaryOp::Tan => x.tan(),
+            UnaryOp::Sin => cmath::sin(x),
+            UnaryOp::Cos => cmath::cos(x),
+            UnaryOp::Tan => cmath::tan(x),
             UnaryOp::Asin => x.asin(),
             UnaryOp::Acos => x.acos(),
             UnaryOp::Atan => x.atan(),
@@ -422,8 +423,10 @@ impl TernaryOp {
                 }
             }
             TernaryOp::MulAdd => match x.dtype() {
-                DType::F32 => Scalar::from(x.get::<f32>().mul_add(y.get(), z.get())),
-                dtype => Scalar::from_f64(dtype, x.to_f64().mul_add(y.to_f64(), z.to_f64())),
+                DType::F32 => Scalar::from(cmath::mul_add_f32(x.get(), y.get(), z.get())),
+                dtype => {
+                    Scalar::from_f64(dtype, cmath::mul_add_f64(x.to_f64(), y.to_f64(), z.to_f64()))
+                }
             },
         }
     }

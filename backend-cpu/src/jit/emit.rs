@@ -18,6 +18,11 @@ use super::target::Isa;
 const ACC: Gpr = Gpr::RAX;
 const DATA: Gpr = Gpr::RDX;
 
+/// Bytes of a frame between two that the prologue touches. Windows grows a stack by the one page below
+/// those in use, and other systems find an overflow by such a page, so none may be left out. The
+/// alignment of the frame and the return address of a call come on top: together less than a page.
+const PROBE: u32 = 4096 - 2 * 64;
+
 /// Writes one function of type `sysv64 fn(args, lo, hi, scratch)` at the current position.
 pub(super) fn function(
     asm: &mut Assembler,
@@ -66,7 +71,13 @@ impl Emitter<'_> {
         if frame > 0 {
             self.asm.mov(Size::B64, ACC, Gpr::RSP);
             self.asm.alu_imm(Alu::And, Size::B64, Gpr::RSP, -64);
-            self.asm.alu_imm(Alu::Sub, Size::B64, Gpr::RSP, frame as i32);
+            let mut left = frame;
+            while left > PROBE {
+                self.asm.alu_imm(Alu::Sub, Size::B64, Gpr::RSP, PROBE as i32);
+                self.asm.mov_store(Size::B64, Mem::at(Gpr::RSP, 0), ACC);
+                left -= PROBE;
+            }
+            self.asm.alu_imm(Alu::Sub, Size::B64, Gpr::RSP, left as i32);
             self.asm.mov_store(Size::B64, Mem::at(Gpr::RSP, frame as i32 - 8), ACC);
         }
     }

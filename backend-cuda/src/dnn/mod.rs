@@ -56,10 +56,10 @@ struct Handle(cudnnHandle_t);
 unsafe impl Send for Handle {}
 
 const NAMES: Names = Names {
-    file: "libcudnn.so",
-    versions: &["", ".9", ".8"],
+    file: if cfg!(windows) { "cudnn64_" } else { "libcudnn.so" },
+    versions: if cfg!(windows) { &["9.dll", "8.dll"] } else { &["", ".9", ".8"] },
     variable: "ZYX_CUDNN",
-    wheels: &["nvidia/cudnn/lib"],
+    wheels: if cfg!(windows) { &["nvidia/cudnn/bin"] } else { &["nvidia/cudnn/lib"] },
     before: None,
 };
 

@@ -7,7 +7,7 @@
 use super::flush::{flushed, flushed_result, tie};
 use super::{Array, Val, int_range, is_point, wrap};
 use crate::tolerance::{round, ulp, widen};
-use zyx_core::{BinaryOp, Class, DType, UnaryOp};
+use zyx_core::{BinaryOp, Class, DType, UnaryOp, cmath};
 
 /// The dtype a unary op computes in: operands outside its domain are converted, bools and
 /// integers to `i64` where that is in the domain, everything else to `f32`.
@@ -189,9 +189,9 @@ fn real_unary(op: UnaryOp, x: f64) -> f64 {
         UnaryOp::Log => x.ln(),
         UnaryOp::Log2 => x.log2(),
         UnaryOp::Log1p => x.ln_1p(),
-        UnaryOp::Sin => x.sin(),
-        UnaryOp::Cos => x.cos(),
-        UnaryOp::Tan => x.tan(),
+        UnaryOp::Sin => cmath::sin(x),
+        UnaryOp::Cos => cmath::cos(x),
+        UnaryOp::Tan => cmath::tan(x),
         UnaryOp::Asin => x.asin(),
         UnaryOp::Acos => x.acos(),
         UnaryOp::Atan => x.atan(),
@@ -463,7 +463,8 @@ impl Array {
                 for (x, y) in [(a, c), (a, d), (b, c), (b, d)] {
                     let exact = x * y;
                     // In `f64` the product is itself rounded; one place further holds the rest.
-                    let rest = if dtype == DType::F64 { x.mul_add(y, -exact) } else { 0.0 };
+                    let rest =
+                        if dtype == DType::F64 { cmath::mul_add_f64(x, y, -exact) } else { 0.0 };
                     let (below, above) = (
                         if rest < 0.0 { exact.next_down() } else { exact },
                         if rest > 0.0 { exact.next_up() } else { exact },

@@ -1,11 +1,11 @@
 //! Compiled programs on disk, for any backend whose compiler takes time.
 //!
-//! One file per program in `$ZYX_CACHE_DIR/<backend>`, by default below `$XDG_CACHE_HOME/zyx` or
-//! `~/.cache/zyx`; `ZYX_CACHE_DIR` set to nothing turns the cache off. A folder holds at most
+//! One file per program in `$ZYX_CACHE_DIR/<backend>`, by default below `$XDG_CACHE_HOME/zyx`, on
+//! Windows `%LOCALAPPDATA%\zyx`, or `~/.cache/zyx`; `ZYX_CACHE_DIR` set to nothing turns the cache off. A folder holds at most
 //! `ZYX_CACHE_DIR_LIMIT` bytes (as in `512M`; 1 GiB if it is not set), files used least recently go
 //! first. The environment is read once, when a cache is made.
 //!
-//! What is loaded here is run. So folders are made for their owner alone (0700), and one that is
+//! What is loaded here is run. So on Unix folders are made for their owner alone (0700), and one that is
 //! another user's, or that others may write to, is refused with a warning, as is a link of another
 //! user's. A file is read only if it is the owner's and no link. Its name is the SHA-256 of format,
 //! identity and source; it starts with the SHA-256 of that name and its contents, so neither a
@@ -172,7 +172,7 @@ impl Folder {
             if !named.is_file() || named.len() > limit as u64 {
                 return None;
             }
-            let file = File::open(&path).ok()?;
+            let file = system::open(&path).ok()?;
             let opened = file.metadata().ok()?;
             if system::is_same(&named, &opened) {
                 return system::is_private(&opened, self.owner).then_some(file);
@@ -318,7 +318,7 @@ fn check(folder: &Path, owner: u32) -> Result<(), String> {
 mod system {
     //! Owners and modes of files.
 
-    use std::fs::{DirBuilder, Metadata, OpenOptions};
+    use std::fs::{DirBuilder, File, Metadata, OpenOptions};
     use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
     use std::path::Path;
 
@@ -328,6 +328,11 @@ mod system {
 
     pub(super) fn restrict(options: &mut OpenOptions) {
         options.mode(0o600);
+    }
+
+    /// A file to read whose times can be set.
+    pub(super) fn open(path: &Path) -> std::io::Result<File> {
+        File::open(path)
     }
 
     pub(super) fn owner(about: &Metadata) -> u32 {
@@ -347,7 +352,7 @@ mod system {
 mod system {
     //! Folders of a user are private by default here.
 
-    use std::fs::{Metadata, OpenOptions};
+    use std::fs::{File, Metadata, OpenOptions};
     use std::path::Path;
 
     pub(super) fn make(folder: &Path) -> std::io::Result<()> {
@@ -355,6 +360,19 @@ mod system {
     }
 
     pub(super) fn restrict(_: &mut OpenOptions) {}
+
+    /// A file to read whose times can be set.
+    pub(super) fn open(path: &Path) -> std::io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        #[cfg(windows)]
+        {
+            use std::os::windows::fs::OpenOptionsExt;
+            // FILE_GENERIC_READ and FILE_WRITE_ATTRIBUTES.
+            options.access_mode(0x0012_0089 | 0x0100);
+        }
+        options.open(path)
+    }
 
     pub(super) fn owner(_: &Metadata) -> u32 {
         0
@@ -374,8 +392,15 @@ fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     if let Some(dir) = variable("ZYX_CACHE_DIR") {
         return (!dir.is_empty()).then(|| dir.into());
     }
+    caches(variable).map(|dir| dir.join("zyx"))
+}
+
+/// Where the caches of all programs are, given the environment.
+#[doc(hidden)]
+pub fn caches(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache"))).map(|dir| dir.join("zyx"))
+    let local = || if cfg!(windows) { set("LOCALAPPDATA") } else { None };
+    set("XDG_CACHE_HOME").or_else(local).or_else(|| Some(set("HOME")?.join(".cache")))
 }
 
 /// A number of bytes as in `512M`; `K`, `M` and `G` are powers of 1024.
@@ -651,5 +676,7 @@ mod tests {
         assert_eq!(with(&[("HOME", "/h"), ("ZYX_CACHE_DIR", "/z")]), Some("/z".into()));
         assert_eq!(with(&[("HOME", "/h"), ("ZYX_CACHE_DIR", "")]), None);
         assert_eq!(with(&[]), None);
+        let local = with(&[("HOME", "/h"), ("LOCALAPPDATA", "/l")]);
+        assert_eq!(local, Some(if cfg!(windows) { "/l/zyx" } else { "/h/.cache/zyx" }.into()));
     }
 }

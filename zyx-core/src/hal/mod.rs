@@ -34,7 +34,7 @@ mod traffic;
 
 pub use attention::AttentionSpec;
 pub(crate) use cache::size;
-pub use cache::{DiskCache, check_private};
+pub use cache::{DiskCache, caches, check_private};
 pub use call::{Call, ContractDim, ContractSpec, Part, PartWork, Prologue};
 pub use convolution::{ConvolutionAxis, ConvolutionSpec, Convolved};
 pub use error::DeviceError;

@@ -1,6 +1,7 @@
 //! What a device does that its driver does not say, found out by running a kernel.
 
 use super::{Arg, CompileError, Device, DeviceError};
+use crate::cmath;
 use crate::dtype::{DType, DTypeSet};
 use crate::ir::{Access, Builder, LoopKind, Value, Verified};
 use crate::ops::{BinaryOp, TernaryOp};
@@ -57,7 +58,7 @@ pub fn muladd<D: Device>(device: &D) -> Result<MulAdd, DeviceError> {
     let tiny =
         [[0.0, 0.0, least], [least, most, -0.1], [3.0 * least, 1.0, least], [1e-30, 1e-9, 0.0]];
     let fused = |rows: Vec<[f32; 3]>| -> Result<bool, DeviceError> {
-        let expected = rows.iter().map(|[x, y, z]| Scalar::from(x.mul_add(*y, *z)));
+        let expected = rows.iter().map(|[x, y, z]| Scalar::from(cmath::mul_add_f32(*x, *y, *z)));
         let expected: Vec<Scalar> = expected.collect();
         let rows: Vec<Vec<Scalar>> =
             rows.iter().map(|row| row.iter().map(|&x| Scalar::from(x)).collect()).collect();

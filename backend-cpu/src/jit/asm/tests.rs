@@ -482,7 +482,7 @@ fn equal_constants_share_an_aligned_place() {
     assert_eq!(code[targets[2] as usize..][..64], [7; 64]);
 }
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn assembled_functions_run() {
     use crate::exec_memory::ExecMemory;

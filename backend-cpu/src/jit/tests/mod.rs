@@ -6,6 +6,7 @@ mod ops;
 mod order;
 mod random;
 mod speed;
+mod system;
 
 use super::target::Target;
 use super::{CompiledKernel, Isa, assemble, compile_for};
