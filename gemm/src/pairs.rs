@@ -225,11 +225,17 @@ pub(super) unsafe fn strips<S: Zip>(p: &Rows<'_, f32>) {
             };
             // SAFETY: the rows are inside A, and the strip inside the destination.
             unsafe {
-                if run >= rows && rows <= S::LANES {
+                if run >= rows {
                     let from = src.wrapping_offset(p.m_offsets.at(p.m0 + start));
-                    let at = |step: isize| from.wrapping_offset(step);
-                    let x = S::insert_zipped(S::zero(), at(first), second.map(at), 0, rows);
-                    S::store_first(dst, rows, x);
+                    for m in (0..rows).step_by(S::LANES) {
+                        let lanes = (rows - m).min(S::LANES);
+                        let at = |step: isize| from.wrapping_offset(step).wrapping_add(m);
+                        let x = match second {
+                            Some(second) if lanes == S::LANES => S::zip(at(first), at(second)),
+                            _ => S::insert_zipped(S::zero(), at(first), second.map(at), 0, lanes),
+                        };
+                        S::store_first(dst.wrapping_add(m), lanes, x);
+                    }
                     continue;
                 }
                 for m in 0..rows {
