@@ -14,6 +14,7 @@
 //! loads, with 21 accumulators, 7 vectors of A and 3 of B in the 32 registers.
 
 use super::simd::Simd;
+use std::sync::atomic::{Ordering, compiler_fence};
 
 /// The most rows of a tile, for any instruction set.
 pub(super) const MAX_ROWS: usize = 8;
@@ -249,6 +250,10 @@ unsafe fn chunk<S: Simd, const MR: usize, const NV: usize, const LEFT: u8>(
         let mut left = [S::zero(); MR];
         let row = |vector: usize| (vector * S::LANES).min(MR.saturating_sub(S::LANES));
         unrolled!(step in 0, 1, 2, 3 => {
+            if LEFT == STEPS && S::LANES < CHUNK && step % S::LANES == 0 {
+                // Or all vectors of A of a chunk are loaded at once, and registers do not suffice.
+                compiler_fence(Ordering::SeqCst);
+            }
             let at = a.wrapping_add(a_step * step as isize);
             let vectors = match LEFT {
                 ROWS => MR.div_ceil(S::LANES),
