@@ -250,14 +250,14 @@ unsafe fn chunk<S: Simd, const MR: usize, const NV: usize, const LEFT: u8>(
         let mut left = [S::zero(); MR];
         let row = |vector: usize| (vector * S::LANES).min(MR.saturating_sub(S::LANES));
         unrolled!(step in 0, 1, 2, 3 => {
-            if LEFT == STEPS && S::LANES < CHUNK && step % S::LANES == 0 {
+            if LEFT == STEPS && S::LANES < CHUNK && step.is_multiple_of(S::LANES) {
                 // Or all vectors of A of a chunk are loaded at once, and registers do not suffice.
                 compiler_fence(Ordering::SeqCst);
             }
             let at = a.wrapping_add(a_step * step as isize);
             let vectors = match LEFT {
                 ROWS => MR.div_ceil(S::LANES),
-                _ if step % S::LANES == 0 => MR,
+                _ if step.is_multiple_of(S::LANES) => MR,
                 _ => 0,
             };
             for (i, left) in left.iter_mut().enumerate().take(vectors) {
