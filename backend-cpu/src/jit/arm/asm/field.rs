@@ -199,7 +199,7 @@ impl Field {
                 within(value, bits).then(|| (value as u32 & ((1 << bits) - 1)) << at)
             }
             Self::Address => within(bytes, 21)
-                .then(|| (bytes as u32 & 3) << 29 | (bytes as u32 >> 2 & 0x7ffff) << 5),
+                .then_some((bytes as u32 & 3) << 29 | (bytes as u32 >> 2 & 0x7ffff) << 5),
             _ => unreachable!("invariant: only labels are far away"),
         }
     }

@@ -58,7 +58,7 @@ fn operand(field: Field, arr: Arr, random: &mut Random) -> i64 {
         Field::Byte | Field::FloatByte | Field::Float => random.below(256),
         Field::ByteMask => {
             let bits = random.next();
-            (0..8).fold(0_u64, |mask, i| mask | (bits >> i & 1) * 0xff << (8 * i)) as i64
+            (0..8).fold(0_u64, |mask, i| mask | ((bits >> i & 1) * 0xff) << (8 * i)) as i64
         }
         Field::Prefetch => [0, 1, 2, 3, 4, 5, 16, 17, 18, 19, 20, 21][random.below(12) as usize],
     }
@@ -378,7 +378,7 @@ fn every_mask_has_a_spelling_and_nothing_else_has() {
 fn other_immediates() {
     for imm in 0..=u8::MAX {
         assert_eq!(float8(immediate::float8_value(imm)), Some(imm));
-        let mask = (0..8).fold(0, |mask, i| mask | (u64::from(imm) >> i & 1) * 0xff << (8 * i));
+        let mask = (0..8).fold(0, |mask, i| mask | ((u64::from(imm) >> i & 1) * 0xff) << (8 * i));
         assert_eq!(byte_mask(mask), Some(imm));
     }
     assert_eq!([0.0, -0.0, 0.1, 32.0, f64::NAN].map(float8), [None; 5]);
@@ -395,14 +395,14 @@ fn interpret(code: &[u8], registers: &mut [u64; 32]) {
         let (d, n, m) = (bits(0, 5) as usize, bits(5, 5) as usize, bits(16, 5) as usize);
         let shift = 16 * bits(21, 2);
         registers[d] = match word >> 23 {
-            0b1_10_100101 => bits(5, 16) << shift,
-            0b1_00_100101 => !(bits(5, 16) << shift),
-            0b1_11_100101 => registers[d] & !(0xffff << shift) | bits(5, 16) << shift,
-            0b1_00_100010 => registers[n].wrapping_add(bits(10, 12) << (12 * bits(22, 1))),
-            0b1_10_100010 => registers[n].wrapping_sub(bits(10, 12) << (12 * bits(22, 1))),
-            0b1_00_010110 => registers[n].wrapping_add(registers[m]),
-            0b1_10_010110 => registers[n].wrapping_sub(registers[m]),
-            0b1_01_100100 => {
+            0b1_1010_0101 => bits(5, 16) << shift,
+            0b1_0010_0101 => !(bits(5, 16) << shift),
+            0b1_1110_0101 => registers[d] & !(0xffff << shift) | bits(5, 16) << shift,
+            0b1_0010_0010 => registers[n].wrapping_add(bits(10, 12) << (12 * bits(22, 1))),
+            0b1_1010_0010 => registers[n].wrapping_sub(bits(10, 12) << (12 * bits(22, 1))),
+            0b1_0001_0110 => registers[n].wrapping_add(registers[m]),
+            0b1_1001_0110 => registers[n].wrapping_sub(registers[m]),
+            0b1_0110_0100 => {
                 let element = if bits(22, 1) == 1 { 64 } else { 1 << (!bits(10, 6) & 63).ilog2() };
                 let ones = u64::MAX >> (64 - element);
                 let (run, by) = (u64::MAX >> (63 - (bits(10, 6) & (element - 1))), bits(16, 6));
@@ -483,7 +483,7 @@ fn labels_and_constants_are_reached() {
         "b 0",
         "ret x30",
     ];
-    assert_eq!(texts.collect::<Vec<_>>(), expected.map(|it| normal(it)));
+    assert_eq!(texts.collect::<Vec<_>>(), expected.map(normal));
 }
 
 #[test]
