@@ -12,6 +12,7 @@
 use super::offsets::Offsets;
 use super::pack::{AHEAD, Panel, Rows, prefetch};
 use super::simd::{MAX_LANES, Zip};
+use super::tile::MAX_ROWS;
 use half::bf16;
 
 /// Steps of k in one packed number.
@@ -225,7 +226,14 @@ pub(super) unsafe fn strips<S: Zip>(p: &Rows<'_, f32>) {
             };
             // SAFETY: the rows are inside A, and the strip inside the destination.
             unsafe {
-                if run >= rows {
+                if run >= rows && rows <= S::LANES {
+                    let from = src.wrapping_offset(p.m_offsets.at(p.m0 + start));
+                    let at = |step: isize| from.wrapping_offset(step);
+                    let x = S::insert_zipped(S::zero(), at(first), second.map(at), 0, rows);
+                    S::store_first(dst, rows, x);
+                    continue;
+                }
+                if run >= rows && MAX_ROWS > S::LANES {
                     let from = src.wrapping_offset(p.m_offsets.at(p.m0 + start));
                     for m in (0..rows).step_by(S::LANES) {
                         let lanes = (rows - m).min(S::LANES);

@@ -97,18 +97,21 @@ pub(super) unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const VARIA
         let mut table = t.a_table;
         // The fetches are spread over the loop: there are a dozen miss buffers, and B needs them.
         let segments = if t.k < SPREAD { 0 } else { MR };
-        let plain = VARIANT == Variant::Plain as u8;
-        let left = if plain { Left::of::<S, MR>(t) } else { Left::Each };
-        let each = if S::BY_LANE { t.k / MR / CHUNK * CHUNK } else { t.k / MR };
+        let left = Left::of::<S, MR, VARIANT>(t);
         for segment in 0..=segments {
             let mut steps = t.k;
             if segments > 0 {
-                steps = if segment < MR { each } else { t.k - each * MR };
+                steps = if segment < MR { t.k / MR } else { t.k % MR };
+                if S::BY_LANE {
+                    // Whole chunks, and what remains at the end.
+                    let each = t.k / MR / CHUNK * CHUNK;
+                    steps = if segment < MR { each } else { t.k - each * MR };
+                }
                 prefetch_row::<S, NV>(t.c[segment % MR]);
                 prefetch_row::<S, NV>(ahead);
                 ahead = ahead.wrapping_offset(t.ahead_step);
             }
-            if left != Left::Each {
+            if S::BY_LANE && left != Left::Each {
                 let from = (a_offset, b);
                 by_lane::<S, MR, NV>((t, rows), left, &mut acc, from, steps / CHUNK);
                 let done = (steps / CHUNK * CHUNK) as isize;
@@ -173,8 +176,8 @@ enum Left {
 
 impl Left {
     #[inline(always)]
-    fn of<S: Simd, const MR: usize>(t: &TileArgs<S::Elem>) -> Left {
-        if !S::BY_LANE {
+    fn of<S: Simd, const MR: usize, const VARIANT: u8>(t: &TileArgs<S::Elem>) -> Left {
+        if !S::BY_LANE || VARIANT != Variant::Plain as u8 {
             return Left::Each;
         }
         let adjacent = (1..MR).all(|i| t.a[i] == t.a[0].wrapping_add(i));
