@@ -9,6 +9,8 @@ use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 pub enum Level {
     /// No generated code at all: the interpreter, and portable library kernels.
     Portable,
+    /// NEON, of 64-bit Arm: no generated code yet, but the library kernels.
+    Neon,
     /// At most AVX2 with FMA.
     Avx2,
     /// At most AVX-512 (F, BW, DQ, VL).
@@ -34,11 +36,12 @@ const RECOMPUTE: u64 = 256 << 20;
 const STREAMED: u64 = 2 << 20;
 
 impl Config {
-    /// The limits in the environment: `ZYX_CPU=portable|avx2|avx512` and `ZYX_THREADS=n`. Unknown
+    /// The limits in the environment: `ZYX_CPU=portable|neon|avx2|avx512` and `ZYX_THREADS=n`. Unknown
     /// values are ignored.
     pub fn from_env() -> Config {
         let level = match std::env::var("ZYX_CPU").as_deref() {
             Ok("portable") => Some(Level::Portable),
+            Ok("neon") => Some(Level::Neon),
             Ok("avx2") => Some(Level::Avx2),
             Ok("avx512") => Some(Level::Avx512),
             _ => None,
@@ -51,6 +54,11 @@ impl Config {
         let isa = match self.jit_isa() {
             Some(jit::Isa::Avx512) => "AVX-512",
             Some(jit::Isa::Avx2) => "AVX2",
+            None if self.contract_isa().unwrap_or_else(zyx_gemm::Isa::detect)
+                == zyx_gemm::Isa::Neon =>
+            {
+                "NEON"
+            }
             None => "portable",
         };
         let name = format!("{} threads of {}, {isa}", self.threads(), std::env::consts::ARCH);
@@ -68,14 +76,15 @@ impl Config {
         match self.level {
             Some(Level::Portable) => None,
             Some(Level::Avx2) => Some(jit::Isa::Avx2),
-            Some(Level::Avx512) | None => Some(best),
+            Some(Level::Neon | Level::Avx512) | None => Some(best),
         }
     }
 
-    /// The instruction set of library kernels, if it is limited.
+    /// The instruction set of library kernels, if it is limited; a limit of another architecture is none.
     pub(crate) fn contract_isa(&self) -> Option<zyx_gemm::Isa> {
         let isa = match self.level? {
             Level::Portable => zyx_gemm::Isa::Portable,
+            Level::Neon => zyx_gemm::Isa::Neon,
             Level::Avx2 => zyx_gemm::Isa::Avx2,
             Level::Avx512 => zyx_gemm::Isa::Avx512,
         };

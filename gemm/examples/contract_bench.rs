@@ -163,22 +163,42 @@ fn peak(pool: &Pool, threads: usize, acc: Acc) -> f64 {
                 match Isa::detect() {
                     Isa::Avx512 => fma512(STEPS),
                     Isa::Avx2 => fma256(STEPS),
-                    Isa::Portable => {}
+                    Isa::Neon | Isa::Portable => {}
                 }
+            }
+            // SAFETY: every 64-bit Arm processor that runs an operating system has NEON.
+            #[cfg(target_arch = "aarch64")]
+            unsafe {
+                fma128(STEPS);
             }
         }
     });
     let lanes = match Isa::detect() {
         Isa::Avx512 => 16,
         Isa::Avx2 => 8,
+        Isa::Neon => 4,
         Isa::Portable => 0,
     };
     let lanes = if acc == Acc::F64 { lanes / 2 } else { lanes };
     (threads * STEPS * CHAINS * lanes * 2) as f64 / start.elapsed().as_secs_f64() / 1e9
 }
 
-/// Independent chains: two ports times a latency of four, with room to spare.
-const CHAINS: usize = 12;
+/// Independent chains: two ports times a latency of four, or four, with room to spare.
+const CHAINS: usize = if cfg!(target_arch = "aarch64") { 20 } else { 12 };
+
+#[cfg(target_arch = "aarch64")]
+#[target_feature(enable = "neon")]
+fn fma128(steps: usize) {
+    use std::arch::aarch64::*;
+    let x = vdupq_n_f32(std::hint::black_box(0.5));
+    let mut acc = [x; CHAINS];
+    for _ in 0..steps {
+        for a in &mut acc {
+            *a = vfmaq_f32(x, *a, x);
+        }
+    }
+    std::hint::black_box(acc);
+}
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]

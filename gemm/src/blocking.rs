@@ -14,11 +14,12 @@ use super::plan::WHOLE_RUN;
 use super::shared;
 use std::ops::Range;
 
-/// Bytes of a packed panel of B: it and the rows of A of a tile share L1.
-const PANEL_BYTES: usize = 40 << 10;
+/// Bytes of a packed panel of B: it and the rows of A of a tile share L1. On Arm a panel is a third
+/// as wide against as many rows of A, and 24 KiB of B stand beside 14 of A in 64 KiB.
+const PANEL_BYTES: usize = if cfg!(target_arch = "aarch64") { 24 << 10 } else { 40 << 10 };
 
 /// Bytes of the block of A (rows of a task times steps of a block), a share of L2.
-const A_BLOCK_BYTES: usize = 768 << 10;
+const A_BLOCK_BYTES: usize = if cfg!(target_arch = "aarch64") { 384 << 10 } else { 768 << 10 };
 
 /// The same where A is computed: whatever panels do not find in L1 they read from L2, in order.
 const COMPUTED_PANEL_BYTES: usize = 320 << 10;

@@ -34,6 +34,8 @@ static LOOPS: LazyLock<&'static Loops> = LazyLock::new(|| match Isa::detect() {
     Isa::Avx512 => &avx512::LOOPS,
     #[cfg(target_arch = "x86_64")]
     Isa::Avx2 => &avx2::LOOPS,
+    #[cfg(target_arch = "aarch64")]
+    Isa::Neon => &neon::LOOPS,
     _ => &PORTABLE,
 });
 
@@ -157,7 +159,7 @@ static PORTABLE: Loops = Loops {
 };
 
 /// The loops for one instruction set.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! compiled {
     ($name:ident, $features:literal, $sums:literal, $at_once:literal) => {
         mod $name {
@@ -209,6 +211,8 @@ macro_rules! compiled {
 compiled!(avx2, "avx2,fma", 16, 4);
 #[cfg(target_arch = "x86_64")]
 compiled!(avx512, "avx2,fma,avx512f,avx512vl,avx512dq", 32, 8);
+#[cfg(target_arch = "aarch64")]
+compiled!(neon, "neon", 16, 4);
 
 #[cfg(test)]
 mod tests {
@@ -222,7 +226,9 @@ mod tests {
     fn tables() -> Vec<&'static Loops> {
         #[cfg(target_arch = "x86_64")]
         let more = [(Isa::Avx2, &avx2::LOOPS), (Isa::Avx512, &avx512::LOOPS)];
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        let more = [(Isa::Neon, &neon::LOOPS)];
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         let more: [(Isa, &Loops); 0] = [];
         let has = more.into_iter().filter(|(isa, _)| isa.is_available()).map(|(_, table)| table);
         std::iter::once(&PORTABLE).chain(has).collect()

@@ -5,9 +5,9 @@
 //! out only for an [`Isa`], which cannot be obtained on a machine that lacks it.
 
 use super::pack::{self, Panel, Rows};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use super::simd::Zip;
 use super::simd::{Element, Load, Real, Save, Simd, portable::Portable};
-#[cfg(target_arch = "x86_64")]
-use super::simd::{Zip, avx512::Pairs};
 use super::spec::{DType, Isa};
 use super::store::{self, Store, Turn};
 use super::tile::{self, TileFn, Variant};
@@ -23,6 +23,8 @@ pub(super) struct Kernels<T: 'static> {
     pub(super) vectors: usize,
     /// Steps of k that a packed number holds.
     pub(super) depth: usize,
+    /// Whether the plain variant is so much faster that tails are packed for it.
+    pub(super) by_lane: bool,
     /// For each number of rows, and in it of vectors: the variants.
     tiles: &'static [[TileFn<T>; 3]],
     /// For each element type, in the order of [`DType`].
@@ -123,6 +125,7 @@ macro_rules! instantiate {
                 rows: $rows,
                 vectors: $vectors,
                 depth: 1,
+                by_lane: <$f32 as Simd>::BY_LANE,
                 tiles: &[$([
                     tile::<$f32, $mr, $nv, { Variant::Plain as u8 }>,
                     tile::<$f32, $mr, $nv, { Variant::Tail as u8 }>,
@@ -140,6 +143,7 @@ macro_rules! instantiate {
                 rows: $rows,
                 vectors: $vectors,
                 depth: 1,
+                by_lane: <$f64 as Simd>::BY_LANE,
                 tiles: &[$([
                     tile::<$f64, $mr, $nv, { Variant::Plain as u8 }>,
                     tile::<$f64, $mr, $nv, { Variant::Tail as u8 }>,
@@ -184,71 +188,94 @@ instantiate!(
     ]
 );
 
+#[cfg(target_arch = "aarch64")]
+instantiate!(
+    neon, ["neon"],
+    super::super::simd::neon::F32, super::super::simd::neon::F64, rows: 7, vectors: 3,
+    tiles: [
+        (1 1) (1 2) (1 3) (2 1) (2 2) (2 3) (3 1) (3 2) (3 3) (4 1) (4 2) (4 3)
+        (5 1) (5 2) (5 3) (6 1) (6 2) (6 3) (7 1) (7 2) (7 3)
+    ]
+);
+
 /// Whether this machine multiplies pairs of `bf16`.
 pub(super) fn has_pairs(isa: Isa) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return isa == Isa::Avx512 && isa.is_available() && is_x86_feature_detected!("avx512bf16");
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        let _ = isa;
-        false
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => isa.is_available() && is_x86_feature_detected!("avx512bf16"),
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon => std::arch::is_aarch64_feature_detected!("bf16"),
+        _ => false,
     }
 }
 
-/// The kernels for products of pairs of `bf16`; what touches sums alone is that of AVX-512.
-#[cfg(target_arch = "x86_64")]
-mod pairs {
-    use super::super::pairs;
-    use super::*;
+/// Instantiates the kernels for products of pairs of `bf16` in a module `pairs`; what touches sums
+/// alone is that of the instruction set they belong to. Operands are always packed, so that no
+/// kernel meets a tail or a table.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! instantiate_pairs {
+    (
+        $features:literal, $isa:ident, tiles: [$(($mr:literal $nv:literal))*]
+    ) => {
+        mod pairs {
+            use super::super::pairs;
+            use super::super::simd::$isa::Pairs;
+            use super::*;
 
-    /// A function around a generic loop, with the features of its instructions.
-    macro_rules! with_features {
-        ($name:ident, $args:ident) => {
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-            unsafe fn $name<S: Zip>(args: &$args<'_, f32>) {
+            instantiate_pairs!(@copy $features, panel_runs, Panel);
+            instantiate_pairs!(@copy $features, panel_transposed, Panel);
+            instantiate_pairs!(@copy $features, panel_scattered, Panel);
+            instantiate_pairs!(@copy $features, rows, Rows);
+            instantiate_pairs!(@copy $features, strips, Rows);
+
+            #[target_feature(enable = $features)]
+            unsafe fn tile<const MR: usize, const NV: usize>(t: &tile::TileArgs<f32>) {
                 // SAFETY: the caller's contract is the same; the features are enabled here.
-                unsafe { pairs::$name::<S>(args) }
+                unsafe { tile::tile::<Pairs, MR, NV, { Variant::Plain as u8 }>(t) }
             }
-        };
-    }
 
-    with_features!(panel_runs, Panel);
-    with_features!(panel_transposed, Panel);
-    with_features!(panel_scattered, Panel);
-    with_features!(rows, Rows);
-    with_features!(strips, Rows);
+            const MOVES: Moves<f32> = Moves {
+                panel_runs: panel_runs::<Pairs>,
+                panel_transposed: panel_transposed::<Pairs>,
+                panel_scattered: panel_scattered::<Pairs>,
+                rows: rows::<Pairs>,
+                strips: strips::<Pairs>,
+            };
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-    unsafe fn tile<const MR: usize, const NV: usize>(t: &tile::TileArgs<f32>) {
-        // SAFETY: the caller's contract is the same; the features are enabled here.
-        unsafe { tile::tile::<Pairs, MR, NV, { Variant::Plain as u8 }>(t) }
-    }
-
-    const MOVES: Moves<f32> = Moves {
-        panel_runs: panel_runs::<Pairs>,
-        panel_transposed: panel_transposed::<Pairs>,
-        panel_scattered: panel_scattered::<Pairs>,
-        rows: rows::<Pairs>,
-        strips: strips::<Pairs>,
+            pub(super) static F32: Kernels<f32> = Kernels {
+                depth: pairs::DEPTH,
+                tiles: &[$([tile::<$mr, $nv>; 3]),*],
+                moves: [None, Some(MOVES), None, None],
+                ..$isa::KERNELS_F32
+            };
+        }
     };
-
-    /// Operands are always packed, so that no kernel meets a tail or a table.
-    macro_rules! tiles {
-        ($(($mr:literal $nv:literal))*) => {
-            &[$([tile::<$mr, $nv>; 3]),*]
-        };
-    }
-
-    pub(super) static F32: Kernels<f32> = Kernels {
-        depth: pairs::DEPTH,
-        tiles: tiles![
-            (1 1) (1 2) (1 3) (2 1) (2 2) (2 3) (3 1) (3 2) (3 3) (4 1) (4 2) (4 3)
-            (5 1) (5 2) (5 3) (6 1) (6 2) (6 3) (7 1) (7 2) (7 3) (8 1) (8 2) (8 3)
-        ],
-        moves: [None, Some(MOVES), None, None],
-        ..avx512::KERNELS_F32
+    (@copy $features:literal, $name:ident, $args:ident) => {
+        #[target_feature(enable = $features)]
+        unsafe fn $name<S: Zip>(args: &$args<'_, f32>) {
+            // SAFETY: the caller's contract is the same; the features are enabled here.
+            unsafe { pairs::$name::<S>(args) }
+        }
     };
 }
+
+#[cfg(target_arch = "x86_64")]
+instantiate_pairs!(
+    "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16", avx512,
+    tiles: [
+        (1 1) (1 2) (1 3) (2 1) (2 2) (2 3) (3 1) (3 2) (3 3) (4 1) (4 2) (4 3)
+        (5 1) (5 2) (5 3) (6 1) (6 2) (6 3) (7 1) (7 2) (7 3) (8 1) (8 2) (8 3)
+    ]
+);
+
+#[cfg(target_arch = "aarch64")]
+instantiate_pairs!(
+    "neon,bf16", neon,
+    tiles: [
+        (1 1) (1 2) (1 3) (2 1) (2 2) (2 3) (3 1) (3 2) (3 3) (4 1) (4 2) (4 3)
+        (5 1) (5 2) (5 3) (6 1) (6 2) (6 3) (7 1) (7 2) (7 3)
+    ]
+);
 
 instantiate!(
     portable, [], Portable<f32, 8>, Portable<f64, 4>, rows: 4, vectors: 1,
@@ -260,12 +287,14 @@ macro_rules! real32or64 {
         impl Real32Or64 for $type {
             fn kernels(isa: Isa, pairs: bool) -> &'static Kernels<$type> {
                 match (isa, pairs) {
-                    $(#[cfg(target_arch = "x86_64")]
-                    (Isa::Avx512, true) => &$pairs,)?
+                    $(#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+                    (_, true) => &$pairs,)?
                     #[cfg(target_arch = "x86_64")]
                     (Isa::Avx512, _) => &avx512::$table,
                     #[cfg(target_arch = "x86_64")]
                     (Isa::Avx2, _) => &avx2::$table,
+                    #[cfg(target_arch = "aarch64")]
+                    (Isa::Neon, _) => &neon::$table,
                     _ => &portable::$table,
                 }
             }

@@ -62,6 +62,8 @@ pub(super) struct TileShape {
     pub(super) vectors: usize,
     /// Steps of k that a packed number holds.
     pub(super) depth: usize,
+    /// Whether tails are packed, so that the plain kernel reads them.
+    pub(super) by_lane: bool,
 }
 
 /// The elements a group of dimensions reaches in an operand, as runs of addresses: `count` of them,
@@ -272,12 +274,13 @@ impl Layout {
         if k_run >= 4 { ModeB::Transposed } else { ModeB::Scattered }
     }
 
-    /// Whether the tile kernel reads this panel of B in place. A kernel with a table for A reads
-    /// all lanes, so it needs a packed panel where some are invalid.
+    /// Whether the tile kernel reads this panel of B in place. A kernel with a table for A, or by
+    /// lanes, reads all lanes, so it needs a packed panel where some are invalid.
     pub(super) fn reads_in_place(&self, panel: &PanelShape) -> bool {
+        let all_lanes = self.mode_a == ModeA::Table || self.tile.by_lane;
         self.mode_b == ModeB::Direct
             && panel.contiguous_b
-            && (self.mode_a != ModeA::Table || panel.width.is_multiple_of(self.tile.lanes))
+            && (!all_lanes || panel.width.is_multiple_of(self.tile.lanes))
     }
 
     /// The length of the runs along k that no block may straddle.

@@ -41,7 +41,7 @@ mod layout;
 pub mod memory;
 mod offsets;
 mod pack;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod pairs;
 mod plan;
 pub mod pool;

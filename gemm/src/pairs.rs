@@ -12,6 +12,7 @@
 use super::offsets::Offsets;
 use super::pack::{AHEAD, Panel, Rows, prefetch};
 use super::simd::{MAX_LANES, Zip};
+use super::tile::MAX_ROWS;
 use half::bf16;
 
 /// Steps of k in one packed number.
@@ -230,6 +231,19 @@ pub(super) unsafe fn strips<S: Zip>(p: &Rows<'_, f32>) {
                     let at = |step: isize| from.wrapping_offset(step);
                     let x = S::insert_zipped(S::zero(), at(first), second.map(at), 0, rows);
                     S::store_first(dst, rows, x);
+                    continue;
+                }
+                if run >= rows && MAX_ROWS > S::LANES {
+                    let from = src.wrapping_offset(p.m_offsets.at(p.m0 + start));
+                    for m in (0..rows).step_by(S::LANES) {
+                        let lanes = (rows - m).min(S::LANES);
+                        let at = |step: isize| from.wrapping_offset(step).wrapping_add(m);
+                        let x = match second {
+                            Some(second) if lanes == S::LANES => S::zip(at(first), at(second)),
+                            _ => S::insert_zipped(S::zero(), at(first), second.map(at), 0, lanes),
+                        };
+                        S::store_first(dst.wrapping_add(m), lanes, x);
+                    }
                     continue;
                 }
                 for m in 0..rows {

@@ -456,8 +456,8 @@ impl Plan {
 }
 
 fn tile_shape<T>(kernels: &Kernels<T>) -> TileShape {
-    let &Kernels { lanes, rows, vectors, depth, .. } = kernels;
-    TileShape { lanes, rows, vectors, depth }
+    let &Kernels { lanes, rows, vectors, depth, by_lane, .. } = kernels;
+    TileShape { lanes, rows, vectors, depth, by_lane }
 }
 
 /// Estimated nanoseconds of a contraction on this machine with so many threads.

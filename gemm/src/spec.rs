@@ -288,8 +288,10 @@ pub(super) fn operands() -> [(&'static str, fn(&Dim) -> isize); 3] {
 /// An instruction set there are kernels for, best last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Isa {
-    /// Whatever the target guarantees: SSE2 on x86-64, NEON on aarch64.
+    /// Whatever the target guarantees: SSE2 on x86-64.
     Portable,
+    /// The 128-bit vectors of 64-bit Arm.
+    Neon,
     /// AVX2 with FMA and F16C.
     Avx2,
     /// AVX-512 F, BW, DQ and VL.
@@ -299,13 +301,8 @@ pub enum Isa {
 impl Isa {
     /// The best instruction set of this machine.
     pub fn detect() -> Isa {
-        if Isa::Avx512.is_available() {
-            Isa::Avx512
-        } else if Isa::Avx2.is_available() {
-            Isa::Avx2
-        } else {
-            Isa::Portable
-        }
+        let best_first = [Isa::Avx512, Isa::Avx2, Isa::Neon];
+        best_first.into_iter().find(|isa| isa.is_available()).unwrap_or(Isa::Portable)
     }
 
     /// Whether this machine, and its operating system, support the instruction set.
@@ -326,7 +323,8 @@ impl Isa {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
             }
-            #[cfg(not(target_arch = "x86_64"))]
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => std::arch::is_aarch64_feature_detected!("neon"),
             _ => false,
         }
     }

@@ -19,6 +19,7 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "instruction fields are narrow by definition")]
 
+mod arm;
 #[allow(dead_code, reason = "instruction families are complete, not by present use")]
 pub(crate) mod asm;
 mod dead;

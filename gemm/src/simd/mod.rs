@@ -12,6 +12,8 @@
 pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512;
+#[cfg(target_arch = "aarch64")]
+pub(super) mod neon;
 pub(super) mod portable;
 
 use half::{bf16, f16};
@@ -91,6 +93,8 @@ pub(super) trait Simd: Copy + 'static {
     type Elem: Real;
     type V: Copy;
     const LANES: usize;
+    /// Whether [`Simd::mul_add_lane`] is an instruction; then LANES divides four.
+    const BY_LANE: bool = false;
 
     /// All lanes zero.
     unsafe fn zero() -> Self::V;
@@ -106,6 +110,24 @@ pub(super) trait Simd: Copy + 'static {
     unsafe fn store_first(p: *mut Self::Elem, n: usize, v: Self::V);
     /// `a * b + c`, fused where the instruction exists.
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// `a[lane] * b + c`, for a `lane` that is a constant after inlining.
+    #[inline(always)]
+    unsafe fn mul_add_lane(a: Self::V, lane: usize, b: Self::V, c: Self::V) -> Self::V {
+        let _ = (a, lane, b, c);
+        unreachable!("invariant: called where BY_LANE says so")
+    }
+    /// Adds the products of some of so many chunks of steps (`tile::CHUNK`), and says of how many;
+    /// for the tile that matters most, where steps are adjacent in the rows of A and in B.
+    #[inline(always)]
+    unsafe fn chunks_along<const MR: usize, const NV: usize>(
+        acc: &mut [[Self::V; NV]; MR],
+        rows: [*const Self::Elem; MR],
+        b: *const Self::Elem,
+        chunks: usize,
+    ) -> usize {
+        let _ = (acc, rows, b, chunks);
+        0
+    }
     /// `a + b`.
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
     /// Sum of the lanes.
@@ -128,7 +150,7 @@ pub(super) trait Load<E: Element>: Simd {
 
 /// Vectors of pairs of `bf16`, each in the place of one `f32`, whose `mul_add` adds both products of
 /// a pair to one sum.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) trait Zip: Simd<Elem = f32> {
     /// The pairs `(x[lane], y[lane])` of all lanes.
     unsafe fn zip(x: *const bf16, y: *const bf16) -> Self::V;
@@ -150,7 +172,7 @@ pub(super) trait Save<E: Element>: Simd {
 }
 
 /// Implements [`Save`] element by element, for pairs that no one has asked to be fast.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! save_by_element {
     ($simd:ty, $($elem:ty),*) => {
         $(impl Save<$elem> for $simd {
@@ -170,7 +192,7 @@ macro_rules! save_by_element {
 }
 
 /// Implements [`Save`] of the accumulator type itself.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! save_as_it_is {
     ($simd:ty, $elem:ty) => {
         impl Save<$elem> for $simd {
@@ -189,5 +211,5 @@ macro_rules! save_as_it_is {
     };
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use {save_as_it_is, save_by_element};

@@ -104,7 +104,7 @@ impl Numbers {
     }
 }
 
-const ISAS: [Isa; 3] = [Isa::Portable, Isa::Avx2, Isa::Avx512];
+const ISAS: [Isa; 4] = [Isa::Portable, Isa::Neon, Isa::Avx2, Isa::Avx512];
 
 pub(crate) fn available() -> impl Iterator<Item = Isa> {
     ISAS.into_iter().filter(|isa| isa.is_available())

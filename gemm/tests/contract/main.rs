@@ -124,7 +124,6 @@ fn random_products_of_bf16_match_the_naive_sum() {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
 #[test]
 fn pairs_of_bf16_are_multiplied_at_once_where_the_machine_can() {
     let uses = |dtype, isa| {
@@ -132,7 +131,12 @@ fn pairs_of_bf16_are_multiplied_at_once_where_the_machine_can() {
         let plan = Plan::new(&Spec::matmul(dtype, 64, 64, 64), &options).unwrap();
         format!("{plan:?}").contains("pairs: true")
     };
+    #[cfg(target_arch = "x86_64")]
     let can = Isa::Avx512.is_available() && is_x86_feature_detected!("avx512bf16");
+    #[cfg(target_arch = "aarch64")]
+    let can = std::arch::is_aarch64_feature_detected!("bf16");
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let can = false;
     assert_eq!(uses(DType::BF16, None), can);
     assert!(!uses(DType::F16, None) && !uses(DType::BF16, Some(Isa::Portable)));
 }

@@ -1,0 +1,629 @@
+//! 128-bit vectors with fused multiply-add by lanes: 4 f32 or 2 f64; tails lane by lane.
+//!
+//! Needs NEON, which every 64-bit Arm processor that runs an operating system has. Halves are
+//! converted by instructions that NEON has had from the beginning; `bfdot` is an extension of its
+//! own (Armv8.6: Neoverse V1 and N2, Apple's M2, Cortex-A510 on). What the intrinsics of stable Rust
+//! lack is one instruction of assembly.
+
+use super::{Element, Load, MAX_LANES, Real, Save, Simd, Zip, save_as_it_is, save_by_element};
+use half::{bf16, f16};
+use std::arch::aarch64::*;
+use std::arch::asm;
+
+/// 4 f32.
+#[derive(Clone, Copy)]
+pub(crate) struct F32;
+
+/// 2 f64.
+#[derive(Clone, Copy)]
+pub(crate) struct F64;
+
+/// 4 pairs of bf16 as factors, 4 f32 as sums; needs `bfdot`, too.
+///
+/// Products are exact; a sum of two, and that with what is there, are rounded to odd.
+#[derive(Clone, Copy)]
+pub(crate) struct Pairs;
+
+/// One instruction, of the form `[operation, arrangements of sums, of B, element of A]`.
+macro_rules! multiply_add {
+    ([$op:literal $d:literal $n:literal $m:literal] $sum:literal $b:literal $a:literal $lane:literal) => {
+        concat!($op, " v", $sum, $d, ", v", $b, $n, ", v", $a, $m, "[", $lane, "]\n")
+    };
+}
+
+/// The products of a vector of B with a lane of all rows of A, whose sums are a column.
+macro_rules! column {
+    ($form:tt 0 $b:literal $lane:literal) => {
+        column!($form $b $lane: 0 21, 1 22, 2 23, 3 24, 4 25, 5 26, 6 27)
+    };
+    ($form:tt 1 $b:literal $lane:literal) => {
+        column!($form $b $lane: 7 21, 8 22, 9 23, 10 24, 11 25, 12 26, 13 27)
+    };
+    ($form:tt 2 $b:literal $lane:literal) => {
+        column!($form $b $lane: 14 21, 15 22, 16 23, 17 24, 18 25, 19 26, 20 27)
+    };
+    ($form:tt $b:literal $lane:literal: $($sum:literal $a:literal),*) => {
+        concat!($(multiply_add!($form $sum $b $a $lane)),*)
+    };
+}
+
+/// The next vector of each row of A.
+macro_rules! next_of_rows {
+    () => {
+        "ldr q21, [{a0}], #16\nldr q22, [{a1}], #16\nldr q23, [{a2}], #16\n\
+         ldr q24, [{a3}], #16\nldr q25, [{a4}], #16\nldr q26, [{a5}], #16\n\
+         ldr q27, [{a6}], #16\n"
+    };
+}
+
+/// The next two vectors of B, in one of two pairs of registers.
+macro_rules! next_two {
+    (28) => {
+        "ldp q28, q29, [{b}], #32\n"
+    };
+    (30) => {
+        "ldp q30, q31, [{b}], #32\n"
+    };
+}
+
+/// Four steps, with the lanes of each; after two, where a vector has but two lanes, the next of A.
+macro_rules! four_steps {
+    ($form:tt [$i:literal $j:literal $k:literal $l:literal] $($again:tt)*) => {
+        concat!(
+            next_of_rows!(), next_two!(28), next_two!(30),
+            column!($form 0 28 $i), column!($form 1 29 $i), next_two!(28),
+            column!($form 2 30 $i), column!($form 0 31 $j), next_two!(30),
+            column!($form 1 28 $j), column!($form 2 29 $j), next_two!(28),
+            $($again)*
+            column!($form 0 30 $k), column!($form 1 31 $k), next_two!(30),
+            column!($form 2 28 $k), column!($form 0 29 $l),
+            column!($form 1 30 $l), column!($form 2 31 $l),
+        )
+    };
+}
+
+/// [`Simd::chunks_along`] for the tile of 7 x 3, two chunks a turn: 168 multiply-adds among 196
+/// instructions where a vector of A holds four steps, among 210 where it holds two.
+///
+/// Sums are in `v0` to `v20`, column by column, vectors of A in `v21` to `v27`, and two pairs of
+/// registers take turns for B. A compiler finds this order or spills, depending on what stands
+/// around it, so it is written down.
+macro_rules! chunks_along {
+    ($elem:ty, $vector:ty, $form:tt, $($lanes:tt)*) => {
+        #[inline(always)]
+        unsafe fn chunks_along<const MR: usize, const NV: usize>(
+            acc: &mut [[$vector; NV]; MR],
+            rows: [*const $elem; MR],
+            b: *const $elem,
+            chunks: usize,
+        ) -> usize {
+            if MR != 7 || NV != 3 || chunks < 2 {
+                return 0;
+            }
+            // SAFETY: the array has 7 rows of 3 vectors; the caller passes so many chunks of 7 rows
+            // and of B, and nothing else is read.
+            unsafe {
+                let sums = &mut *std::ptr::from_mut(acc).cast::<[[$vector; 3]; 7]>();
+                asm!(
+                    "2:",
+                    four_steps!($form $($lanes)*),
+                    four_steps!($form $($lanes)*),
+                    "subs {n}, {n}, #1",
+                    "b.ne 2b",
+                    inout("v0") sums[0][0], inout("v7") sums[0][1], inout("v14") sums[0][2],
+                    inout("v1") sums[1][0], inout("v8") sums[1][1], inout("v15") sums[1][2],
+                    inout("v2") sums[2][0], inout("v9") sums[2][1], inout("v16") sums[2][2],
+                    inout("v3") sums[3][0], inout("v10") sums[3][1], inout("v17") sums[3][2],
+                    inout("v4") sums[4][0], inout("v11") sums[4][1], inout("v18") sums[4][2],
+                    inout("v5") sums[5][0], inout("v12") sums[5][1], inout("v19") sums[5][2],
+                    inout("v6") sums[6][0], inout("v13") sums[6][1], inout("v20") sums[6][2],
+                    a0 = inout(reg) rows[0] => _,
+                    a1 = inout(reg) rows[1] => _,
+                    a2 = inout(reg) rows[2] => _,
+                    a3 = inout(reg) rows[3] => _,
+                    a4 = inout(reg) rows[4] => _,
+                    a5 = inout(reg) rows[5] => _,
+                    a6 = inout(reg) rows[6] => _,
+                    b = inout(reg) b => _,
+                    n = inout(reg) chunks / 2 => _,
+                    out("v21") _, out("v22") _, out("v23") _, out("v24") _, out("v25") _, out("v26") _,
+                    out("v27") _, out("v28") _, out("v29") _, out("v30") _, out("v31") _,
+                    options(readonly, nostack)
+                );
+            }
+            chunks / 2 * 2
+        }
+    };
+}
+
+// In this file every intrinsic is called under the invariant of the module above: the machine has
+// the features.
+
+/// Asks for the cache line at `p`, which need not be a valid address.
+#[inline(always)]
+pub(in super::super) fn prefetch<E>(p: *const E) {
+    // SAFETY: a prefetch never faults and changes nothing.
+    unsafe { asm!("prfm pldl1keep, [{}]", in(reg) p, options(readonly, nostack, preserves_flags)) }
+}
+
+/// Asks for the cache line at `p`, which need not be a valid address, in L2.
+#[inline(always)]
+pub(in super::super) fn prefetch_l2(p: *const u8) {
+    // SAFETY: a prefetch never faults and changes nothing.
+    unsafe { asm!("prfm pldl2keep, [{}]", in(reg) p, options(readonly, nostack, preserves_flags)) }
+}
+
+/// The f32 of the four f16 in the lower half.
+#[inline(always)]
+unsafe fn widen_f16(v: uint16x4_t) -> float32x4_t {
+    let wide;
+    // SAFETY: NEON has the instruction; only registers are touched.
+    unsafe {
+        asm!("fcvtl {:v}.4s, {:v}.4h", lateout(vreg) wide, in(vreg) v,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    wide
+}
+
+/// Four f32 as f16, rounded to nearest, ties to even.
+#[inline(always)]
+unsafe fn narrow_f16(v: float32x4_t) -> uint16x4_t {
+    let half;
+    // SAFETY: NEON has the instruction; only registers are touched.
+    unsafe {
+        asm!("fcvtn {:v}.4h, {:v}.4s", lateout(vreg) half, in(vreg) v,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    half
+}
+
+/// Four f32 as bf16, rounded to nearest, ties to even, by adding half a unit less one and the bit
+/// that decides ties; a NaN becomes quiet instead, lest the sum carry it to infinity.
+#[inline(always)]
+unsafe fn narrow_bf16(v: float32x4_t) -> uint16x4_t {
+    // SAFETY: the machine has NEON.
+    unsafe {
+        let bits = vreinterpretq_u32_f32(v);
+        let lowest = vandq_u32(vshrq_n_u32::<16>(bits), vdupq_n_u32(1));
+        let rounded = vaddq_u32(bits, vaddq_u32(lowest, vdupq_n_u32(0x7fff)));
+        let quiet = vorrq_u32(bits, vdupq_n_u32(0x40 << 16));
+        vshrn_n_u32::<16>(vbslq_u32(vceqq_f32(v, v), rounded, quiet))
+    }
+}
+
+/// The f32 of four bf16, which are their upper halves.
+#[inline(always)]
+unsafe fn widen_bf16(v: uint16x4_t) -> float32x4_t {
+    // SAFETY: the machine has NEON.
+    unsafe { vreinterpretq_f32_u32(vshll_n_u16::<16>(v)) }
+}
+
+impl Simd for F32 {
+    type Elem = f32;
+    type V = float32x4_t;
+    const LANES: usize = 4;
+    const BY_LANE: bool = true;
+
+    chunks_along!(f32, float32x4_t, ["fmla" ".4s" ".4s" ".s"], [0 1 2 3]);
+
+    #[inline(always)]
+    unsafe fn zero() -> float32x4_t {
+        // SAFETY: the machine has NEON.
+        unsafe { vdupq_n_f32(0.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(p: *const f32) -> float32x4_t {
+        // SAFETY: the caller passes a readable number; the machine has NEON.
+        unsafe { vld1q_dup_f32(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> float32x4_t {
+        // SAFETY: the caller passes 4 readable numbers; the machine has NEON.
+        unsafe { vld1q_f32(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(p: *const f32, n: usize) -> float32x4_t {
+        // SAFETY: the caller passes n readable numbers, at most 4; the machine has NEON.
+        unsafe {
+            let none = Self::zero();
+            match n {
+                0 => none,
+                1 => vld1q_lane_f32::<0>(p, none),
+                2 => vcombine_f32(vld1_f32(p), vget_low_f32(none)),
+                3 => vld1q_lane_f32::<2>(p.add(2), Self::load_first(p, 2)),
+                _ => vld1q_f32(p),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store(p: *mut f32, v: float32x4_t) {
+        // SAFETY: the caller passes room for 4 numbers; the machine has NEON.
+        unsafe { vst1q_f32(p, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(p: *mut f32, n: usize, v: float32x4_t) {
+        // SAFETY: the caller passes room for n numbers, at most 4; the machine has NEON.
+        unsafe {
+            if n >= 4 {
+                return vst1q_f32(p, v);
+            }
+            if n >= 2 {
+                vst1_f32(p, vget_low_f32(v));
+            }
+            match n {
+                1 => vst1q_lane_f32::<0>(p, v),
+                3 => vst1q_lane_f32::<2>(p.add(2), v),
+                _ => (),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(a: float32x4_t, b: float32x4_t, c: float32x4_t) -> float32x4_t {
+        // SAFETY: the machine has NEON.
+        unsafe { vfmaq_f32(c, a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add_lane(
+        a: float32x4_t,
+        lane: usize,
+        b: float32x4_t,
+        c: float32x4_t,
+    ) -> float32x4_t {
+        // SAFETY: the machine has NEON.
+        unsafe {
+            match lane {
+                0 => vfmaq_laneq_f32::<0>(c, b, a),
+                1 => vfmaq_laneq_f32::<1>(c, b, a),
+                2 => vfmaq_laneq_f32::<2>(c, b, a),
+                _ => vfmaq_laneq_f32::<3>(c, b, a),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: float32x4_t, b: float32x4_t) -> float32x4_t {
+        // SAFETY: the machine has NEON.
+        unsafe { vaddq_f32(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn sum(v: float32x4_t) -> f32 {
+        // SAFETY: the machine has NEON.
+        unsafe { vaddvq_f32(v) }
+    }
+
+    /// Numbers, then pairs.
+    #[inline(always)]
+    unsafe fn transpose(r: &mut [float32x4_t; MAX_LANES]) {
+        // SAFETY: the machine has NEON; only registers are touched.
+        unsafe {
+            let [a, b] =
+                [vtrn1q_f32(r[0], r[1]), vtrn1q_f32(r[2], r[3])].map(|v| vreinterpretq_f64_f32(v));
+            let [c, d] =
+                [vtrn2q_f32(r[0], r[1]), vtrn2q_f32(r[2], r[3])].map(|v| vreinterpretq_f64_f32(v));
+            let columns = [vtrn1q_f64(a, b), vtrn1q_f64(c, d), vtrn2q_f64(a, b), vtrn2q_f64(c, d)];
+            r[..4].copy_from_slice(&columns.map(|v| vreinterpretq_f32_f64(v)));
+        }
+    }
+}
+
+/// What does not multiply is done as with [`F32`]: there it makes no difference what the bits mean.
+impl Simd for Pairs {
+    type Elem = f32;
+    type V = float32x4_t;
+    const LANES: usize = F32::LANES;
+    const BY_LANE: bool = true;
+
+    chunks_along!(f32, float32x4_t, ["bfdot" ".4s" ".8h" ".2h"], [0 1 2 3]);
+
+    #[inline(always)]
+    unsafe fn zero() -> float32x4_t {
+        // SAFETY: the caller's contract.
+        unsafe { F32::zero() }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(p: *const f32) -> float32x4_t {
+        // SAFETY: the caller's contract.
+        unsafe { F32::splat(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> float32x4_t {
+        // SAFETY: the caller's contract.
+        unsafe { F32::load(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(p: *const f32, n: usize) -> float32x4_t {
+        // SAFETY: the caller's contract.
+        unsafe { F32::load_first(p, n) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(p: *mut f32, v: float32x4_t) {
+        // SAFETY: the caller's contract.
+        unsafe { F32::store(p, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(p: *mut f32, n: usize, v: float32x4_t) {
+        // SAFETY: the caller's contract.
+        unsafe { F32::store_first(p, n, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(a: float32x4_t, b: float32x4_t, mut c: float32x4_t) -> float32x4_t {
+        // SAFETY: the machine has the extension; only registers are touched.
+        unsafe {
+            asm!("bfdot {:v}.4s, {:v}.8h, {:v}.8h", inlateout(vreg) c, in(vreg) a, in(vreg) b,
+                options(pure, nomem, nostack, preserves_flags));
+        }
+        c
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add_lane(
+        a: float32x4_t,
+        lane: usize,
+        b: float32x4_t,
+        mut c: float32x4_t,
+    ) -> float32x4_t {
+        macro_rules! bfdot {
+            ($lane:literal) => {
+                asm!(concat!("bfdot {:v}.4s, {:v}.8h, {:v}.2h[", $lane, "]"), inlateout(vreg) c,
+                    in(vreg) b, in(vreg) a, options(pure, nomem, nostack, preserves_flags))
+            };
+        }
+        // SAFETY: the machine has the extension; only registers are touched.
+        unsafe {
+            match lane {
+                0 => bfdot!(0),
+                1 => bfdot!(1),
+                2 => bfdot!(2),
+                _ => bfdot!(3),
+            }
+        }
+        c
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: float32x4_t, b: float32x4_t) -> float32x4_t {
+        // SAFETY: the caller's contract.
+        unsafe { F32::add(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn sum(v: float32x4_t) -> f32 {
+        // SAFETY: the caller's contract.
+        unsafe { F32::sum(v) }
+    }
+
+    #[inline(always)]
+    unsafe fn transpose(r: &mut [float32x4_t; MAX_LANES]) {
+        // SAFETY: the caller's contract.
+        unsafe { F32::transpose(r) }
+    }
+}
+
+impl Zip for Pairs {
+    #[inline(always)]
+    unsafe fn zip(x: *const bf16, y: *const bf16) -> float32x4_t {
+        // SAFETY: the caller passes 4 readable elements at both; the machine has NEON.
+        unsafe {
+            let (x, y) = (vld1_u16(x.cast()), vld1_u16(y.cast()));
+            vreinterpretq_f32_u16(vcombine_u16(vzip1_u16(x, y), vzip2_u16(x, y)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn insert_zipped(
+        v: float32x4_t,
+        x: *const bf16,
+        y: Option<*const bf16>,
+        lo: usize,
+        hi: usize,
+    ) -> float32x4_t {
+        let mut pairs = [[bf16::ZERO; 2]; Self::LANES];
+        // SAFETY: the array has LANES pairs; lanes lo..hi of x and y are readable.
+        unsafe {
+            Self::store(pairs.as_mut_ptr().cast(), v);
+            for (i, pair) in pairs.iter_mut().enumerate().take(hi).skip(lo) {
+                let second = y.map_or(bf16::ZERO, |y| *y.wrapping_add(i));
+                *pair = [*x.wrapping_add(i), second];
+            }
+            Self::load(pairs.as_ptr().cast())
+        }
+    }
+}
+
+impl Simd for F64 {
+    type Elem = f64;
+    type V = float64x2_t;
+    const LANES: usize = 2;
+    const BY_LANE: bool = true;
+
+    chunks_along!(f64, float64x2_t, ["fmla" ".2d" ".2d" ".d"], [0 1 0 1] next_of_rows!(),);
+
+    #[inline(always)]
+    unsafe fn zero() -> float64x2_t {
+        // SAFETY: the machine has NEON.
+        unsafe { vdupq_n_f64(0.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(p: *const f64) -> float64x2_t {
+        // SAFETY: the caller passes a readable number; the machine has NEON.
+        unsafe { vld1q_dup_f64(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(p: *const f64) -> float64x2_t {
+        // SAFETY: the caller passes 2 readable numbers; the machine has NEON.
+        unsafe { vld1q_f64(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(p: *const f64, n: usize) -> float64x2_t {
+        // SAFETY: the caller passes n readable numbers, at most 2; the machine has NEON.
+        unsafe {
+            match n {
+                0 => Self::zero(),
+                1 => vld1q_lane_f64::<0>(p, Self::zero()),
+                _ => vld1q_f64(p),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store(p: *mut f64, v: float64x2_t) {
+        // SAFETY: the caller passes room for 2 numbers; the machine has NEON.
+        unsafe { vst1q_f64(p, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(p: *mut f64, n: usize, v: float64x2_t) {
+        // SAFETY: the caller passes room for n numbers, at most 2; the machine has NEON.
+        unsafe {
+            match n {
+                0 => (),
+                1 => vst1q_lane_f64::<0>(p, v),
+                _ => vst1q_f64(p, v),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(a: float64x2_t, b: float64x2_t, c: float64x2_t) -> float64x2_t {
+        // SAFETY: the machine has NEON.
+        unsafe { vfmaq_f64(c, a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add_lane(
+        a: float64x2_t,
+        lane: usize,
+        b: float64x2_t,
+        c: float64x2_t,
+    ) -> float64x2_t {
+        // SAFETY: the machine has NEON.
+        unsafe {
+            match lane {
+                0 => vfmaq_laneq_f64::<0>(c, b, a),
+                _ => vfmaq_laneq_f64::<1>(c, b, a),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: float64x2_t, b: float64x2_t) -> float64x2_t {
+        // SAFETY: the machine has NEON.
+        unsafe { vaddq_f64(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn sum(v: float64x2_t) -> f64 {
+        // SAFETY: the machine has NEON.
+        unsafe { vaddvq_f64(v) }
+    }
+
+    #[inline(always)]
+    unsafe fn transpose(r: &mut [float64x2_t; MAX_LANES]) {
+        // SAFETY: the machine has NEON; only registers are touched.
+        unsafe { (r[0], r[1]) = (vtrn1q_f64(r[0], r[1]), vtrn2q_f64(r[0], r[1])) }
+    }
+}
+
+/// Implements [`Load`] from a full load and its widening; partial loads copy to an array first.
+macro_rules! load {
+    ($simd:ty, $elem:ty, |$p:ident| $load:expr) => {
+        impl Load<$elem> for $simd {
+            #[inline(always)]
+            unsafe fn load_from(p: *const $elem) -> Self::V {
+                let $p = p.cast();
+                // SAFETY: the caller passes LANES readable numbers; the machine has NEON.
+                unsafe { $load }
+            }
+
+            #[inline(always)]
+            unsafe fn load_first_from(p: *const $elem, n: usize) -> Self::V {
+                let mut lanes = [<$elem>::from_f32(0.0); <$simd>::LANES];
+                // SAFETY: the caller passes n readable numbers, at most LANES.
+                unsafe {
+                    lanes.as_mut_ptr().copy_from_nonoverlapping(p, n);
+                    Self::load_from(lanes.as_ptr())
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn insert_from(v: Self::V, p: *const $elem, lo: usize, hi: usize) -> Self::V {
+                let mut lanes = [0.0; <$simd>::LANES];
+                // SAFETY: the array has LANES numbers; lanes lo..hi of p are readable.
+                unsafe {
+                    Self::store(lanes.as_mut_ptr(), v);
+                    for i in lo..hi {
+                        lanes[i] = <$simd as Simd>::Elem::from_element(*p.wrapping_add(i));
+                    }
+                    Self::load(lanes.as_ptr())
+                }
+            }
+        }
+    };
+}
+
+/// Two numbers of 16 bits in the first lanes, zero in the others.
+#[inline(always)]
+unsafe fn load_two(p: *const u32) -> uint16x4_t {
+    // SAFETY: the caller passes 4 readable bytes; the machine has NEON.
+    unsafe { vreinterpret_u16_u32(vset_lane_u32::<0>(p.read_unaligned(), vdup_n_u32(0))) }
+}
+
+load!(F32, f32, |p| vld1q_f32(p));
+load!(F64, f64, |p| vld1q_f64(p));
+load!(F64, f32, |p| vcvt_f64_f32(vld1_f32(p)));
+load!(F32, f16, |p| widen_f16(vld1_u16(p)));
+load!(F64, f16, |p| vcvt_f64_f32(vget_low_f32(widen_f16(load_two(p)))));
+load!(F32, bf16, |p| widen_bf16(vld1_u16(p)));
+load!(F64, bf16, |p| vcvt_f64_f32(vget_low_f32(widen_bf16(load_two(p)))));
+
+save_as_it_is!(F32, f32);
+save_as_it_is!(F64, f64);
+save_by_element!(F32, f64);
+save_by_element!(F64, f16, bf16, f32);
+
+/// Writes `n` of four halves.
+#[inline(always)]
+unsafe fn store_halves<E: Copy>(p: *mut E, n: usize, v: uint16x4_t) {
+    let mut lanes = [0_u16; 4];
+    // SAFETY: E is a 16-bit type; the array holds 4, the caller's room n of them.
+    unsafe {
+        if n == 4 {
+            return vst1_u16(p.cast(), v);
+        }
+        vst1_u16(lanes.as_mut_ptr(), v);
+        p.cast::<u16>().copy_from_nonoverlapping(lanes.as_ptr(), n);
+    }
+}
+
+impl Save<f16> for F32 {
+    #[inline(always)]
+    unsafe fn save_first(p: *mut f16, n: usize, v: float32x4_t) {
+        // SAFETY: the caller passes room for n elements; the machine has NEON.
+        unsafe { store_halves(p, n, narrow_f16(v)) }
+    }
+}
+
+impl Save<bf16> for F32 {
+    #[inline(always)]
+    unsafe fn save_first(p: *mut bf16, n: usize, v: float32x4_t) {
+        // SAFETY: the caller passes room for n elements; the machine has NEON.
+        unsafe { store_halves(p, n, narrow_bf16(v)) }
+    }
+}
