@@ -7,10 +7,12 @@
 //! `unsafe` stands where addresses are made and generated code is called (`run`, `library`, `flash`, `together`,
 //! `exec_memory`, the call in `jit`).
 
+mod blocks;
 mod config;
 mod device;
 #[allow(dead_code, reason = "lengths are for tests")]
 mod exec_memory;
+mod facts;
 mod flash;
 mod horizontal_fusion;
 #[allow(
@@ -21,6 +23,7 @@ mod jit;
 mod library;
 mod run;
 mod shares;
+mod split;
 
 pub use config::{Config, Level};
 pub use device::{Cpu, CpuDevice, Event, Program, Stream};

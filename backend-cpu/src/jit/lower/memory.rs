@@ -12,7 +12,7 @@ use super::super::asm::{Len, VOp};
 use super::super::machine::{Addr, Class, ConstData, Effect, Extend, Inst, Reg, Test, VecInst};
 use super::super::target::Isa;
 use super::address::{Affine, Root};
-use super::facts::Slot;
+use crate::facts::Slot;
 use super::vector::is_vector_scalar;
 use super::{EmitError, Lower, MAX_FRAME, Result, Storage, Val, len_of, plain};
 use zyx_core::DType;
