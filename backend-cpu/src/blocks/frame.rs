@@ -2,7 +2,7 @@
 //!
 //! A vector register is a run of chunks of [`STEP`] elements, which the compiler makes vector
 //! instructions of. Elements are words of their width; what they mean is up to the operation.
-//! Every operation works on whole registers: lanes beyond those of a value hold anything.
+//! Operations work on whole chunks: lanes beyond those of a value hold anything.
 
 use std::cell::Cell;
 
@@ -15,7 +15,7 @@ pub(super) type Chunk<W> = [W; STEP];
 /// All registers of a thread.
 #[derive(Default, Debug)]
 pub(super) struct Frame {
-    /// Chunks of each vector register.
+    /// Chunks of registers that the operation under way works on.
     pub(super) chunks: usize,
     /// Bits of scalars, zero-extended.
     pub(super) scalars: Vec<u64>,
@@ -93,7 +93,6 @@ impl Frame {
                 file.resize(len, zero);
             }
         }
-        self.chunks = sizes.chunks;
         let [w8, w16, w32, w64] = sizes.registers.map(|n| n as usize * sizes.chunks);
         grow(&mut self.scalars, sizes.scalars, 0);
         grow(&mut self.w8, w8, [0; STEP]);
@@ -106,8 +105,7 @@ impl Frame {
     /// The words of a register from its first lane on.
     #[inline(always)]
     pub(super) fn lanes<W: Word>(&mut self, register: u32) -> &mut [W] {
-        let chunks = self.chunks;
-        W::file(self)[register as usize..][..chunks].as_flattened_mut()
+        W::file(self)[register as usize..].as_flattened_mut()
     }
 
     /// Bits of a lane of a register whose elements have `1 << width` bytes.

@@ -1,5 +1,6 @@
 //! Running a block program: instructions on the registers of a thread, and the memory they name.
 
+use super::LANES;
 use super::frame::{Chunk, Frame, STEP, Word};
 use super::ops::VectorOp;
 use zyx_core::ir::interp::scalar::{Fn1, Fn2};
@@ -73,10 +74,10 @@ pub(super) struct Access {
 #[derive(Clone, Debug)]
 pub(super) enum Inst {
     /// An operation on whole registers.
-    Vector { f: VectorOp, r: [u32; 4] },
+    Vector { f: VectorOp, r: [u32; 4], chunks: u8 },
     Each { r: [u32; 4], each: Box<Each> },
-    /// 0, 1, 2, … as words of `1 << width` bytes.
-    Lanes { to: u32, width: u8 },
+    /// So many lanes 0, 1, 2, … of `1 << width` bytes.
+    Lanes { to: u32, width: u8, lanes: u8 },
     Extract { to: u32, from: u32, width: u8, lane: u8 },
     /// All lanes combined: the upper half into the lower, or from left to right.
     Fold { to: u32, from: u32, width: u8, lanes: u8, op: ScalarOp },
@@ -109,10 +110,13 @@ pub(super) unsafe fn run(code: &[Inst], frame: &mut Frame) {
     while let Some(inst) = code.get(at) {
         at += 1;
         match *inst {
-            Inst::Vector { f, r } => f(frame, r),
+            Inst::Vector { f, r, chunks } => {
+                frame.chunks = chunks.into();
+                f(frame, r);
+            }
             Inst::Each { r, ref each } => lane_by_lane(frame, r, each),
-            Inst::Lanes { to, width } => {
-                for lane in 0..frame.chunks * STEP {
+            Inst::Lanes { to, width, lanes } => {
+                for lane in 0..lanes as usize {
                     frame.set_lane(width, to, lane, lane as u64);
                 }
             }
@@ -215,7 +219,7 @@ fn lane_by_lane(frame: &mut Frame, r: [u32; 4], each: &Each) {
 }
 
 fn fold(frame: &mut Frame, from: u32, width: u8, lanes: usize, op: ScalarOp) -> u64 {
-    let mut all = [0; 256];
+    let mut all = [0; LANES];
     for (lane, x) in all[..lanes].iter_mut().enumerate() {
         *x = frame.lane(width, from, lane);
     }
@@ -248,22 +252,23 @@ impl Access {
         self.guard == NONE || frame.scalars[self.guard as usize] != 0
     }
 
-    /// A bit for each lane that is accessed; `None` if that is all of them.
-    fn lanes(&self, frame: &mut Frame) -> Option<[u64; 4]> {
+    /// A bit for each lane that is accessed.
+    fn lanes(&self, frame: &Frame) -> u64 {
+        let n = self.lanes as usize;
+        if !self.allowed(frame) {
+            return 0;
+        }
         if self.mask == NONE {
-            return None;
+            return ones(n);
         }
-        let mut bits = [0; 4];
-        let lanes = &frame.lanes::<u8>(self.mask)[..self.lanes as usize];
-        for (i, eight) in lanes.chunks(8).enumerate() {
-            let mut word = [0; 8];
-            word[..eight.len()].copy_from_slice(eight);
-            // Bytes of 0 and 1 become neighbouring bits.
-            let low = u64::from_le_bytes(word).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-            bits[i / 8] |= low << (i % 8 * 8);
+        let mut bits = 0;
+        let chunks = &frame.w8[self.mask as usize..][..n.div_ceil(STEP)];
+        for (i, eight) in chunks.as_flattened().as_chunks::<8>().0.iter().enumerate() {
+            // Bytes of 0 and 1 become neighbouring bits; lanes beyond hold anything.
+            let bytes = u64::from_le_bytes(*eight) & 0x0101_0101_0101_0101;
+            bits |= bytes.wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * i);
         }
-        let all = (0..4).all(|i| bits[i] == ones((self.lanes as usize).saturating_sub(64 * i)));
-        (!all).then_some(bits)
+        bits & ones(n)
     }
 }
 
@@ -272,8 +277,17 @@ fn ones(n: usize) -> u64 {
     if n >= 64 { u64::MAX } else { (1 << n) - 1 }
 }
 
-fn holds(bits: &[u64; 4], lane: usize) -> bool {
-    bits[lane / 64] >> (lane % 64) & 1 == 1
+/// Runs of ones among bits: where they begin and end.
+fn runs(mut bits: u64) -> impl Iterator<Item = std::ops::Range<usize>> {
+    std::iter::from_fn(move || {
+        let start = bits.trailing_zeros() as usize;
+        if start == 64 {
+            return None;
+        }
+        let end = start + (bits >> start).trailing_ones() as usize;
+        bits &= !ones(end);
+        Some(start..end)
+    })
 }
 
 /// # Safety
@@ -314,87 +328,85 @@ unsafe fn store(frame: &mut Frame, access: &Access) {
 
 /// # Safety
 /// As [`load`], for each lane that is not masked.
+#[inline(never)]
 unsafe fn load_row<W: Word>(frame: &mut Frame, access: &Access) {
-    if !access.allowed(frame) {
-        return frame.lanes::<W>(access.value).fill(W::default());
-    }
-    let (p, n) = (access.start(frame).cast::<W>(), access.lanes as usize);
-    let Some(bits) = access.lanes(frame) else {
-        let (chunks, at) = (frame.chunks, access.value as usize);
-        let register = &mut W::file(frame)[at..][..chunks];
-        for (i, chunk) in register.iter_mut().enumerate().take(n / STEP) {
-            // SAFETY: all lanes are accessed, and these lie among them.
+    let (bits, n) = (access.lanes(frame), access.lanes as usize);
+    let p = access.start(frame).cast::<W>();
+    let register = &mut W::file(frame)[access.value as usize..][..n.div_ceil(STEP)];
+    if bits == ones(n) && n.is_multiple_of(STEP) {
+        for (i, chunk) in register.iter_mut().enumerate() {
+            // SAFETY: all lanes are accessed, and these are among them.
             *chunk = unsafe { p.wrapping_add(i * STEP).cast::<Chunk<W>>().read_unaligned() };
         }
-        for i in n / STEP * STEP..n {
-            // SAFETY: as above.
-            register[i / STEP][i % STEP] = unsafe { p.wrapping_add(i).read_unaligned() };
-        }
         return;
-    };
-    for (i, x) in frame.lanes::<W>(access.value)[..n].iter_mut().enumerate() {
-        // SAFETY: the lane is not masked.
-        let read = || unsafe { p.wrapping_add(i).read_unaligned() };
-        *x = if holds(&bits, i) { read() } else { W::default() };
+    }
+    register.fill([W::default(); STEP]);
+    for run in runs(bits) {
+        let (from, to) = (p.wrapping_add(run.start), &mut register.as_flattened_mut()[run]);
+        // SAFETY: these lanes are accessed; registers are no memory that accesses name.
+        unsafe {
+            let bytes = from.cast::<u8>();
+            bytes.copy_to_nonoverlapping(to.as_mut_ptr().cast(), size_of_val(to));
+        }
     }
 }
 
 /// # Safety
 /// As [`load_row`].
+#[inline(never)]
 unsafe fn store_row<W: Word>(frame: &mut Frame, access: &Access) {
-    if !access.allowed(frame) {
-        return;
-    }
-    let (p, n) = (access.start(frame).cast::<W>(), access.lanes as usize);
-    let bits = access.lanes(frame);
-    let (chunks, at) = (frame.chunks, access.value as usize);
-    let register = &W::file(frame)[at..][..chunks];
-    let Some(bits) = bits else {
-        for (i, chunk) in register.iter().enumerate().take(n / STEP) {
-            // SAFETY: all lanes are accessed, and these lie among them.
+    let (bits, n) = (access.lanes(frame), access.lanes as usize);
+    let p = access.start(frame).cast::<W>();
+    let register = &W::file(frame)[access.value as usize..][..n.div_ceil(STEP)];
+    if bits == ones(n) && n.is_multiple_of(STEP) {
+        for (i, chunk) in register.iter().enumerate() {
+            // SAFETY: all lanes are accessed, and these are among them.
             unsafe { p.wrapping_add(i * STEP).cast::<Chunk<W>>().write_unaligned(*chunk) };
         }
-        for i in n / STEP * STEP..n {
-            // SAFETY: as above.
-            unsafe { p.wrapping_add(i).write_unaligned(register[i / STEP][i % STEP]) };
-        }
         return;
-    };
-    for (i, &x) in register.as_flattened()[..n].iter().enumerate() {
-        if holds(&bits, i) {
-            // SAFETY: the lane is not masked.
-            unsafe { p.wrapping_add(i).write_unaligned(x) };
+    }
+    for run in runs(bits) {
+        let (to, from) = (p.wrapping_add(run.start), &register.as_flattened()[run]);
+        // SAFETY: these lanes are accessed; registers are no memory that accesses name.
+        unsafe {
+            let bytes = to.cast::<u8>();
+            bytes.copy_from_nonoverlapping(from.as_ptr().cast(), size_of_val(from));
         }
     }
 }
 
 /// # Safety
 /// As [`load_row`].
+#[inline(never)]
 unsafe fn gather<W: Word>(frame: &mut Frame, access: &Access) {
-    let (allowed, n) = (access.allowed(frame), access.lanes as usize);
-    let bits = access.lanes(frame);
-    for lane in 0..n {
-        let mut x = W::default();
-        if allowed && bits.is_none_or(|bits| holds(&bits, lane)) {
-            let index = frame.lanes::<u64>(access.index)[lane];
-            // SAFETY: the lane is not masked.
-            x = unsafe { access.address(frame, index).cast::<W>().read_unaligned() };
+    let (bits, chunks) = (access.lanes(frame), (access.lanes as usize).div_ceil(STEP));
+    for chunk in 0..chunks {
+        let (indices, mut x) = (frame.w64[access.index as usize + chunk], [W::default(); STEP]);
+        let bits = bits >> (STEP * chunk);
+        for (lane, (x, &index)) in x.iter_mut().zip(&indices).enumerate() {
+            if bits >> lane & 1 == 1 {
+                // SAFETY: the lane is not masked.
+                *x = unsafe { access.address(frame, index).cast::<W>().read_unaligned() };
+            }
         }
-        frame.lanes::<W>(access.value)[lane] = x;
+        W::file(frame)[access.value as usize + chunk] = x;
     }
 }
 
 /// # Safety
 /// As [`load_row`].
+#[inline(never)]
 unsafe fn scatter<W: Word>(frame: &mut Frame, access: &Access) {
-    let (allowed, n) = (access.allowed(frame), access.lanes as usize);
-    let bits = access.lanes(frame);
-    for lane in (0..n).filter(|_| allowed) {
-        if bits.is_none_or(|bits| holds(&bits, lane)) {
-            let index = frame.lanes::<u64>(access.index)[lane];
-            let x = frame.lanes::<W>(access.value)[lane];
-            // SAFETY: the lane is not masked.
-            unsafe { access.address(frame, index).cast::<W>().write_unaligned(x) };
+    let (bits, chunks) = (access.lanes(frame), (access.lanes as usize).div_ceil(STEP));
+    for chunk in 0..chunks {
+        let indices = frame.w64[access.index as usize + chunk];
+        let x = W::file(frame)[access.value as usize + chunk];
+        let bits = bits >> (STEP * chunk);
+        for (lane, (&x, &index)) in x.iter().zip(&indices).enumerate() {
+            if bits >> lane & 1 == 1 {
+                // SAFETY: the lane is not masked.
+                unsafe { access.address(frame, index).cast::<W>().write_unaligned(x) };
+            }
         }
     }
 }

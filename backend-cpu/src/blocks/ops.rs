@@ -5,6 +5,7 @@
 //! do (a test compares them), but for the sign of a zero that `max` and `min` give and the bits of
 //! NaN. What has no row here runs lane by lane.
 
+use super::LANES;
 use super::frame::{Cells, Chunk, Frame, STEP, Word};
 use std::array::from_fn;
 use zyx_core::{BinaryOp, DType, UnaryOp};
@@ -92,7 +93,7 @@ fn spread<W: Word>(frame: &mut Frame, [d, x, ..]: [u32; 4]) {
 /// The lanes of a register combined to a scalar, upper half into lower.
 #[inline(always)]
 fn fold<W: Word>(frame: &mut Frame, [d, a, lanes, _]: [u32; 4], f: impl Fn(W, W) -> W) {
-    let mut all = [W::default(); 256];
+    let mut all = [W::default(); LANES];
     let mut n = lanes as usize;
     all[..n].copy_from_slice(&frame.lanes::<W>(a)[..n]);
     while n > 1 {

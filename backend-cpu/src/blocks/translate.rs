@@ -4,10 +4,10 @@
 //! that are shared by values that do not live at once, so few that they stay in the first-level
 //! cache. Literals, splats of literals and lane numbers are made once, in front of everything.
 
-use super::frame::Sizes;
+use super::frame::{STEP, Sizes};
 use super::machine::{Access, Each, Inst, NONE, ScalarOp};
 use super::ops::{self, VectorOp};
-use super::{BlockError, HI, LO, PARAMS, ZERO};
+use super::{BlockError, HI, LANES, LO, PARAMS, ZERO};
 use crate::facts::{Facts, Slot};
 use rustc_hash::FxHashMap;
 use zyx_core::ir::interp::scalar;
@@ -74,7 +74,8 @@ struct Translate<'a> {
     open: Vec<usize>,
     /// Loops of the body, inner before outer.
     loops: Vec<(u32, u32)>,
-    lanes: usize,
+    /// Of the widest vector.
+    lanes: u8,
 }
 
 /// Translates the ops of a part; `parallel` is the loop whose iterations are the range to run.
@@ -203,9 +204,14 @@ impl Translate<'_> {
     }
 
     /// An operation on the registers of `r` that `vectors` says are such.
-    fn push_vector(&mut self, f: VectorOp, r: [u32; 4], vectors: [bool; 4]) {
+    fn push_vector(&mut self, f: VectorOp, r: [u32; 4], vectors: [bool; 4], lanes: u8) {
         let named = std::array::from_fn(|i| if vectors[i] { r[i] } else { NONE });
-        self.push(Inst::Vector { f, r }, named);
+        self.push(Inst::Vector { f, r, chunks: lanes.div_ceil(STEP as u8) }, named);
+    }
+
+    /// An operation whose operands are all registers.
+    fn push_whole(&mut self, f: VectorOp, r: [u32; 4], lanes: u8) {
+        self.push_vector(f, r, [true; 4], lanes);
     }
 
     fn push_head(&mut self, inst: Inst, register: u32) {
@@ -220,7 +226,7 @@ impl Translate<'_> {
     }
 
     fn new_register(&mut self, dtype: DType, lanes: u8) -> u32 {
-        self.lanes = self.lanes.max(lanes.into());
+        self.lanes = self.lanes.max(lanes);
         self.registers.push(Register { width: width(dtype), first: u32::MAX, last: 0 });
         self.registers.len() as u32 - 1
     }
@@ -236,12 +242,13 @@ impl Translate<'_> {
 
     fn literal_splat(&mut self, bits: u64, ty: Type) -> u32 {
         let width = width(ty.dtype);
-        self.lanes = self.lanes.max(ty.lanes.into());
+        self.lanes = self.lanes.max(ty.lanes);
         if let Some(&known) = self.splats.get(&(bits, width)) {
             return known;
         }
         let (x, to) = (self.literal(bits), self.new_register(ty.dtype, ty.lanes));
-        self.push_head(Inst::Vector { f: ops::splat(width), r: [to, x, 0, 0] }, to);
+        let inst = Inst::Vector { f: ops::splat(width), r: [to, x, 0, 0], chunks: 0 };
+        self.push_head(inst, to);
         self.splats.insert((bits, width), to);
         to
     }
@@ -331,7 +338,7 @@ impl Translate<'_> {
             r[i + 1] = self.vector(operand)?;
         }
         r[0] = self.target(value, ty);
-        self.push(Inst::Vector { f, r }, r);
+        self.push_whole(f, r, ty.lanes);
         self.set(value, Val::Vector(r[0]));
         Ok(())
     }
@@ -339,6 +346,9 @@ impl Translate<'_> {
     // ---- the walk ----------------------------------------------------------------------------
 
     fn op(&mut self, value: Value, op: Op, ty: Type, is_range: bool) -> Result<()> {
+        if usize::from(ty.lanes) > LANES {
+            return Err(BlockError::new("vectors of more than 64 lanes"));
+        }
         let params = self.kernel.params().len() as u32;
         match op {
             Op::Param { slot, .. } => {
@@ -395,7 +405,8 @@ impl Translate<'_> {
                 None => {
                     let (x, to) = (self.scalar(x)?, self.new_register(ty.dtype, ty.lanes));
                     let only = [true, false, false, false];
-                    self.push_vector(ops::splat(width(ty.dtype)), [to, x, NONE, NONE], only);
+                    let f = ops::splat(width(ty.dtype));
+                    self.push_vector(f, [to, x, NONE, NONE], only, ty.lanes);
                     self.set(value, Val::Vector(to));
                 }
             },
@@ -468,11 +479,11 @@ impl Translate<'_> {
             return Err(BlockError::new("lane numbers that are no integers"));
         }
         let width = width(ty.dtype);
-        self.lanes = self.lanes.max(ty.lanes.into());
+        self.lanes = self.lanes.max(ty.lanes);
         let known = self.lane_numbers.get(&width).copied();
         let to = known.unwrap_or_else(|| {
             let to = self.new_register(ty.dtype, ty.lanes);
-            self.push_head(Inst::Lanes { to, width }, to);
+            self.push_head(Inst::Lanes { to, width, lanes: 0 }, to);
             self.lane_numbers.insert(width, to);
             to
         });
@@ -487,7 +498,7 @@ impl Translate<'_> {
         match fast {
             Some(f) => {
                 let r = [to, from, ty.lanes.into(), NONE];
-                self.push_vector(f, r, [false, true, false, false]);
+                self.push_vector(f, r, [false, true, false, false], ty.lanes);
             }
             None => {
                 let two = scalar::binary(op, ty.dtype);
@@ -537,7 +548,7 @@ impl Translate<'_> {
         match ty.is_vector() {
             true => {
                 let r = [to, from, NONE, NONE];
-                self.push(Inst::Vector { f: ops::copy(width(ty.dtype)), r }, r);
+                self.push_whole(ops::copy(width(ty.dtype)), r, ty.lanes);
             }
             false => self.push(Inst::Move { to, x: from }, [NONE; 4]),
         }
@@ -614,7 +625,7 @@ impl Translate<'_> {
                         let f = ops::binary(BinaryOp::And, DType::Bool);
                         let f = f.ok_or_else(|| BlockError::new("conditions joined"))?;
                         let r = [to, x, y, NONE];
-                        self.push(Inst::Vector { f, r }, r);
+                        self.push_whole(f, r, ty.lanes);
                         to
                     }
                 };
@@ -669,7 +680,7 @@ impl Translate<'_> {
         let to = self.new_register(DType::I64, ty.lanes);
         let r = [to, at, NONE, NONE];
         match ops::cast(ty.dtype, DType::I64) {
-            Some(f) => self.push(Inst::Vector { f, r }, r),
+            Some(f) => self.push_whole(f, r, ty.lanes),
             None => {
                 let widths = [3, width(ty.dtype), 0, 0];
                 let op = cast(ty.dtype, DType::I64);
@@ -723,7 +734,7 @@ impl Translate<'_> {
                 }
             }
         }
-        let chunks = self.lanes.div_ceil(super::frame::STEP);
+        let chunks = usize::from(self.lanes).div_ceil(STEP);
         let (places, registers) = share(&self.registers);
         let first = |register: u32| places[register as usize] * chunks as u32;
         for (insts, named) in
@@ -738,6 +749,14 @@ impl Translate<'_> {
             match inst {
                 Inst::Loop { end, .. } | Inst::If { end, .. } => *end += shift,
                 Inst::Next { start, .. } => *start += shift,
+                _ => {}
+            }
+        }
+        // Those of the widest vectors serve all.
+        for inst in &mut self.head {
+            match inst {
+                Inst::Vector { chunks: own, .. } => *own = chunks as u8,
+                Inst::Lanes { lanes, .. } => *lanes = self.lanes,
                 _ => {}
             }
         }
