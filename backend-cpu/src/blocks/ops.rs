@@ -218,6 +218,51 @@ pub(super) fn binary(op: BinaryOp, dtype: DType) -> Option<VectorOp> {
     }
 }
 
+/// A shift of all lanes by one scalar, the second operand: one instruction on vectors everywhere, as
+/// shifts by lanes are not.
+pub(super) fn shift(op: BinaryOp, dtype: DType) -> Option<VectorOp> {
+    #[inline(always)]
+    fn by(frame: &mut Frame, r: [u32; 4], f: impl Fn(u32, u32) -> u32, beyond: fn(u32) -> u32) {
+        let distance = frame.scalars[r[2] as usize] as u32;
+        match distance {
+            0..32 => map1::<u32>(frame, r, |x| f(x, distance)),
+            _ => map1::<u32>(frame, r, beyond),
+        }
+    }
+    Some(match (op, dtype) {
+        (BinaryOp::Shl, DType::I32 | DType::U32) => |m, r| by(m, r, |x, n| x << n, |_| 0),
+        (BinaryOp::Shr, DType::U32) => |m, r| by(m, r, |x, n| x >> n, |_| 0),
+        (BinaryOp::Shr, DType::I32) => {
+            |m, r| by(m, r, |x, n| ((x as i32) >> n) as u32, |x| ((x as i32) >> 31) as u32)
+        }
+        _ => return None,
+    })
+}
+
+/// How a product enters the sum or difference that is its only use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Product {
+    Plus,
+    Minus,
+    /// Subtracted from the other operand.
+    From,
+}
+
+/// A product of the first two operands and the third in one pass, each rounded as if alone.
+pub(super) fn product(way: Product, dtype: DType) -> Option<VectorOp> {
+    #[inline(always)]
+    fn all(frame: &mut Frame, r: [u32; 4], f: impl Fn(f32, f32, f32) -> f32) {
+        let at = f32::from_bits;
+        map3::<u32>(frame, r, |x, y, z| f(at(x), at(y), at(z)).to_bits());
+    }
+    Some(match (way, dtype) {
+        (Product::Plus, DType::F32) => |m, r| all(m, r, |x, y, z| x * y + z),
+        (Product::Minus, DType::F32) => |m, r| all(m, r, |x, y, z| x * y - z),
+        (Product::From, DType::F32) => |m, r| all(m, r, |x, y, z| z - x * y),
+        _ => return None,
+    })
+}
+
 /// From here on an `f32` is an integer.
 const WHOLE: f32 = (1 << 23) as f32;
 
@@ -304,6 +349,7 @@ pub(super) fn cast(from: DType, to: DType) -> Option<VectorOp> {
     use DType::{BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
     Some(match (from, to) {
         (I32, F32) => |m, r| map1::<u32>(m, r, |x| (x as i32 as f32).to_bits()),
+        (U32, F32) => |m, r| map1::<u32>(m, r, |x| (x as f32).to_bits()),
         (F32, I32) => |m, r| map1::<u32>(m, r, |x| f32::from_bits(x) as i32 as u32),
         (I32, U32) | (U32, I32) => copy(2),
         (I64, U64) | (U64, I64) => copy(3),
@@ -318,6 +364,7 @@ pub(super) fn cast(from: DType, to: DType) -> Option<VectorOp> {
         (Bool | U8, I64 | U64) => |m, r| convert(m, r, |x: u8| x as u64),
         (I32 | U32, U8 | I8) => |m, r| convert(m, r, |x: u32| x as u8),
         (I32 | U32, U16 | I16) => |m, r| convert(m, r, |x: u32| x as u16),
+        (I64 | U64, U8 | I8) => |m, r| convert(m, r, |x: u64| x as u8),
         (I64 | U64, I32 | U32) => |m, r| convert(m, r, |x: u64| x as u32),
         (I32, I64 | U64) => |m, r| convert(m, r, |x: u32| x as i32 as u64),
         (U32, I64 | U64) => |m, r| convert(m, r, |x: u32| x as u64),

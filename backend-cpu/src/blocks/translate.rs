@@ -6,7 +6,7 @@
 
 use super::frame::{STEP, Sizes};
 use super::machine::{Access, Each, Inst, NONE, ScalarOp};
-use super::ops::{self, VectorOp};
+use super::ops::{self, Product, VectorOp};
 use super::{BlockError, HI, LANES, LO, PARAMS, ZERO};
 use crate::facts::{Facts, Slot};
 use rustc_hash::FxHashMap;
@@ -55,6 +55,8 @@ struct Translate<'a> {
     kernel: &'a Kernel,
     facts: &'a Facts,
     live: Vec<bool>,
+    /// For sums and differences the product that is computed with them.
+    products: FxHashMap<Value, (Value, Product)>,
     vals: Vec<Val>,
     /// In front of everything, then the rest.
     head: Vec<Inst>,
@@ -88,10 +90,13 @@ pub(super) fn translate(
     length: Option<Value>,
 ) -> Result<Code> {
     let n = length.map_or(kernel.ops().len(), |len| len.idx() + 1);
+    let mut live = live(kernel, facts, &part[..n], length);
+    let products = products(kernel, facts, &mut live);
     let mut it = Translate {
         kernel,
         facts,
-        live: live(kernel, facts, &part[..n], length),
+        live,
+        products,
         vals: vec![Val::None; n],
         head: Vec::new(),
         body: Vec::new(),
@@ -182,6 +187,52 @@ fn live(kernel: &Kernel, facts: &Facts, part: &[bool], length: Option<Value>) ->
         }
     }
     live
+}
+
+/// Products of vectors that only the sum or difference behind them needs: these compute them, too.
+fn products(
+    kernel: &Kernel,
+    facts: &Facts,
+    live: &mut [bool],
+) -> FxHashMap<Value, (Value, Product)> {
+    let mut found = FxHashMap::default();
+    // Where the stretch without loops and conditions that an op stands in begins.
+    let mut stretch = 0;
+    for (value, op, ty) in kernel.iter().take(live.len()) {
+        if op.opens_region() || matches!(op, Op::End { .. }) {
+            stretch = value.idx();
+        }
+        let Op::Binary { op: op @ (BinaryOp::Add | BinaryOp::Sub), x, y } = op else { continue };
+        if !live[value.idx()] || !ty.is_vector() || ops::product(Product::Plus, ty.dtype).is_none() {
+            continue;
+        }
+        // What the product reads must still be there: registers of storage may have changed.
+        let stays = |v: Value| match kernel.op(v) {
+            Op::Load { .. } => !facts.alias[v.idx()] && facts.target[v.idx()].is_none(),
+            Op::Splat { .. } => true,
+            Op::Unary { .. } | Op::Binary { .. } | Op::Ternary { .. } => {
+                facts.target[v.idx()].is_none()
+            }
+            _ => false,
+        };
+        let is_product = |v: Value| match kernel.op(v) {
+            Op::Binary { op: BinaryOp::Mul, x, y } => {
+                let own = facts.uses[v.idx()] == 1 && facts.target[v.idx()].is_none();
+                own && v.idx() > stretch && live[v.idx()] && stays(x) && stays(y)
+            }
+            _ => false,
+        };
+        let way = match op {
+            BinaryOp::Add if is_product(x) => (x, Product::Plus),
+            BinaryOp::Add if is_product(y) => (y, Product::Plus),
+            BinaryOp::Sub if is_product(x) => (x, Product::Minus),
+            BinaryOp::Sub if is_product(y) => (y, Product::From),
+            _ => continue,
+        };
+        live[way.0.idx()] = false;
+        found.insert(value, way);
+    }
+    found
 }
 
 fn width(dtype: DType) -> u8 {
@@ -467,6 +518,21 @@ impl Translate<'_> {
             };
             self.push(inst, [NONE; 4]);
             self.set(value, Val::Scalar(to));
+            return Ok(());
+        }
+        if let Some(&(product, way)) = self.products.get(&value)
+            && let Op::Binary { x: a, y: b, .. } = self.kernel.op(product)
+            && let Some(f) = ops::product(way, of)
+        {
+            return self.whole(value, f, &[a, b, if product == x { y } else { x }]);
+        }
+        if let Op::Splat { x: distance } = self.kernel.op(y)
+            && ty.is_vector()
+            && let Some(f) = ops::shift(op, of)
+        {
+            let r = [self.target(value, ty), self.vector(x)?, self.scalar(distance)?, NONE];
+            self.push_vector(f, r, [true, true, false, false], ty.lanes);
+            self.set(value, Val::Vector(r[0]));
             return Ok(());
         }
         let vector = ops::binary(op, of).filter(|_| ty.is_vector());
