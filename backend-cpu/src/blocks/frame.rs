@@ -70,19 +70,26 @@ words! {
     u64 w64 |frame| Some((&mut frame.w64, &mut frame.w8));
 }
 
-/// The chunks of registers of one file, any of which may be the same.
-pub(super) struct Cells<'a, W>(&'a [Cell<Chunk<W>>], usize);
-
-impl<'a, W: Word> Cells<'a, W> {
-    #[inline(always)]
-    pub(super) fn of(file: &'a mut [Chunk<W>], chunks: usize) -> Self {
-        Cells(Cell::from_mut(file).as_slice_of_cells(), chunks)
+/// The chunks of registers of one file, any of which may be the same: `n` from each of `at` on.
+#[inline(always)]
+pub(super) fn registers<W: Word, const K: usize>(
+    file: &mut [Chunk<W>],
+    n: usize,
+    at: [u32; K],
+) -> [&[Cell<Chunk<W>>]; K] {
+    let cells = Cell::from_mut(file).as_slice_of_cells();
+    if at.iter().any(|&at| at as usize + n > cells.len()) {
+        no_such_register();
     }
+    // SAFETY: the chunks from each place on lie in the file, as just checked.
+    at.map(|at| unsafe { cells.get_unchecked(at as usize..at as usize + n) })
+}
 
-    #[inline(always)]
-    pub(super) fn register(&self, at: u32) -> &'a [Cell<Chunk<W>>] {
-        &self.0[at as usize..][..self.1]
-    }
+/// One place for all operations, which stay small so.
+#[cold]
+#[inline(never)]
+pub(super) fn no_such_register() -> ! {
+    panic!("invariant: a frame has the registers of the program that runs on it")
 }
 
 impl Frame {

@@ -2,7 +2,7 @@
 
 use super::LANES;
 use super::frame::{Chunk, Frame, STEP, Word};
-use super::ops::VectorOp;
+use super::ops::{self, VectorOp};
 use zyx_core::ir::interp::scalar::{Fn1, Fn2};
 use zyx_core::{BinaryOp, DType, Scalar, TernaryOp, UnaryOp};
 
@@ -76,6 +76,8 @@ pub(super) enum Inst {
     /// An operation on whole registers.
     Vector { f: VectorOp, r: [u32; 4], chunks: u8 },
     Each { r: [u32; 4], each: Box<Each> },
+    /// See [`ops::polynomial`].
+    Polynomial { r: [u32; 4], coefficients: Box<[u32]>, chunks: u8 },
     /// So many lanes 0, 1, 2, … of `1 << width` bytes.
     Lanes { to: u32, width: u8, lanes: u8 },
     Extract { to: u32, from: u32, width: u8, lane: u8 },
@@ -113,6 +115,10 @@ pub(super) unsafe fn run(code: &[Inst], frame: &mut Frame) {
             Inst::Vector { f, r, chunks } => {
                 frame.chunks = chunks.into();
                 f(frame, r);
+            }
+            Inst::Polynomial { r, ref coefficients, chunks } => {
+                frame.chunks = chunks.into();
+                ops::polynomial(frame, r, coefficients);
             }
             Inst::Each { r, ref each } => lane_by_lane(frame, r, each),
             Inst::Lanes { to, width, lanes } => {

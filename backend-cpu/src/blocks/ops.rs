@@ -6,7 +6,7 @@
 //! NaN. What has no row here runs lane by lane.
 
 use super::LANES;
-use super::frame::{Cells, Chunk, Frame, STEP, Word};
+use super::frame::{Chunk, Frame, STEP, Word, no_such_register, registers};
 use std::array::from_fn;
 use zyx_core::{BinaryOp, DType, UnaryOp};
 
@@ -17,8 +17,8 @@ pub(super) type VectorOp = fn(&mut Frame, [u32; 4]);
 #[inline(always)]
 fn map1<W: Word>(frame: &mut Frame, [d, a, ..]: [u32; 4], f: impl Fn(W) -> W) {
     let n = frame.chunks;
-    let cells = Cells::of(W::file(frame), n);
-    for (x, z) in cells.register(a).iter().zip(cells.register(d)) {
+    let [x, z] = registers(W::file(frame), n, [a, d]);
+    for (x, z) in x.iter().zip(z) {
         z.set(x.get().map(&f));
     }
 }
@@ -26,8 +26,8 @@ fn map1<W: Word>(frame: &mut Frame, [d, a, ..]: [u32; 4], f: impl Fn(W) -> W) {
 #[inline(always)]
 fn map2<W: Word>(frame: &mut Frame, [d, a, b, _]: [u32; 4], f: impl Fn(W, W) -> W) {
     let n = frame.chunks;
-    let cells = Cells::of(W::file(frame), n);
-    for ((x, y), z) in cells.register(a).iter().zip(cells.register(b)).zip(cells.register(d)) {
+    let [x, y, z] = registers(W::file(frame), n, [a, b, d]);
+    for ((x, y), z) in x.iter().zip(y).zip(z) {
         let (x, y) = (x.get(), y.get());
         z.set(from_fn(|i| f(x[i], y[i])));
     }
@@ -37,9 +37,8 @@ fn map2<W: Word>(frame: &mut Frame, [d, a, b, _]: [u32; 4], f: impl Fn(W, W) -> 
 #[inline(always)]
 fn map3<W: Word>(frame: &mut Frame, [d, a, b, c]: [u32; 4], f: impl Fn(W, W, W) -> W) {
     let n = frame.chunks;
-    let cells = Cells::of(W::file(frame), n);
-    let xy = cells.register(a).iter().zip(cells.register(b));
-    for (((x, y), z), to) in xy.zip(cells.register(c)).zip(cells.register(d)) {
+    let [x, y, z, to] = registers(W::file(frame), n, [a, b, c, d]);
+    for (((x, y), z), to) in x.iter().zip(y).zip(z).zip(to) {
         let (x, y, z) = (x.get(), y.get(), z.get());
         to.set(from_fn(|i| f(x[i], y[i], z[i])));
     }
@@ -52,25 +51,22 @@ fn compare<W: Word>(frame: &mut Frame, r: [u32; 4], f: impl Fn(W, W) -> bool) {
     let Some((file, bools)) = W::with_bools(frame) else {
         return map2::<u8>(frame, r, |x, y| f(W::of(x.bits()), W::of(y.bits())) as u8);
     };
-    let [d, a, b, _] = r.map(|at| at as usize);
-    let (x, y, z) = (&file[a..][..n], &file[b..][..n], &mut bools[d..][..n]);
+    let [d, a, b, _] = r;
+    let ([x, y], [z]) = (registers(file, n, [a, b]), registers(bools, n, [d]));
     for ((x, y), z) in x.iter().zip(y).zip(z) {
-        *z = from_fn(|i| f(x[i], y[i]) as u8);
+        let (x, y) = (x.get(), y.get());
+        z.set(from_fn(|i| f(x[i], y[i]) as u8));
     }
 }
 
-#[inline(always)]
-fn choose<W: Word>(frame: &mut Frame, r: [u32; 4]) {
+fn choose<W: Word>(frame: &mut Frame, [d, c, a, b]: [u32; 4]) {
     let n = frame.chunks;
     let Some((file, bools)) = W::with_bools(frame) else {
-        let [d, c, a, b] = r;
         return map3::<u8>(frame, [d, c, a, b], |c, x, y| if c != 0 { x } else { y });
     };
-    let [d, c, a, b] = r;
-    let (conds, cells) = (&bools[c as usize..][..n], Cells::of(file, n));
-    let xy = cells.register(a).iter().zip(cells.register(b));
-    for (((x, y), c), z) in xy.zip(conds).zip(cells.register(d)) {
-        let (x, y) = (x.get(), y.get());
+    let ([c], [x, y, z]) = (registers(bools, n, [c]), registers(file, n, [a, b, d]));
+    for (((x, y), c), z) in x.iter().zip(y).zip(c).zip(z) {
+        let (x, y, c) = (x.get(), y.get(), c.get());
         z.set(from_fn(|i| if c[i] != 0 { x[i] } else { y[i] }));
     }
 }
@@ -79,15 +75,18 @@ fn choose<W: Word>(frame: &mut Frame, r: [u32; 4]) {
 #[inline(always)]
 fn convert<A: Word, B: Word>(frame: &mut Frame, [d, a, ..]: [u32; 4], f: impl Fn(A) -> B) {
     for c in 0..frame.chunks {
-        let x: Chunk<A> = A::file(frame)[a as usize + c];
-        B::file(frame)[d as usize + c] = x.map(&f);
+        let Some(x) = A::file(frame).get(a as usize + c) else { no_such_register() };
+        let z: Chunk<B> = x.map(&f);
+        let Some(to) = B::file(frame).get_mut(d as usize + c) else { no_such_register() };
+        *to = z;
     }
 }
 
 #[inline(always)]
 fn spread<W: Word>(frame: &mut Frame, [d, x, ..]: [u32; 4]) {
     let (n, x) = (frame.chunks, W::of(frame.scalars[x as usize]));
-    W::file(frame)[d as usize..][..n].fill([x; STEP]);
+    let [z] = registers(W::file(frame), n, [d]);
+    z.iter().for_each(|z| z.set([x; STEP]));
 }
 
 /// The lanes of a register combined to a scalar, upper half into lower.
@@ -139,14 +138,16 @@ macro_rules! float_rows {
 
 /// The larger of two floats, NaN if either is.
 macro_rules! larger {
-    ($x:expr, $y:expr) => {
-        if $x > $y || $x.is_nan() { $x } else { $y }
-    };
+    ($x:expr, $y:expr) => {{
+        let z = if $x > $y { $x } else { $y };
+        if $x.is_nan() { $x } else { z }
+    }};
 }
 macro_rules! smaller {
-    ($x:expr, $y:expr) => {
-        if $x < $y || $x.is_nan() { $x } else { $y }
-    };
+    ($x:expr, $y:expr) => {{
+        let z = if $x < $y { $x } else { $y };
+        if $x.is_nan() { $x } else { z }
+    }};
 }
 
 /// Operations on integers that depend on their sign.
@@ -237,6 +238,37 @@ pub(super) fn shift(op: BinaryOp, dtype: DType) -> Option<VectorOp> {
         }
         _ => return None,
     })
+}
+
+/// `max` and `min` with a scalar that is no NaN, the second operand.
+pub(super) fn clamp(op: BinaryOp, dtype: DType) -> Option<VectorOp> {
+    #[inline(always)]
+    fn by(frame: &mut Frame, r: [u32; 4], f: impl Fn(f32, f32) -> f32) {
+        let bound = f32::from_bits(frame.scalars[r[2] as usize] as u32);
+        map1::<u32>(frame, r, |x| f(f32::from_bits(x), bound).to_bits());
+    }
+    Some(match (op, dtype) {
+        (BinaryOp::Max, DType::F32) => |m, r| by(m, r, |x, c| if c > x { c } else { x }),
+        (BinaryOp::Min, DType::F32) => |m, r| by(m, r, |x, c| if c < x { c } else { x }),
+        _ => return None,
+    })
+}
+
+/// Starting with the first operand, times the second plus each of these scalars in turn, each rounded as if alone: a
+/// polynomial by Horner's rule.
+pub(super) fn polynomial(frame: &mut Frame, [d, a, b, _]: [u32; 4], coefficients: &[u32]) {
+    let n = frame.chunks;
+    let Frame { scalars, w32, .. } = frame;
+    let [start, x, z] = registers(w32, n, [a, b, d]);
+    for ((start, x), z) in start.iter().zip(x).zip(z) {
+        let x = x.get().map(f32::from_bits);
+        let mut sum = start.get().map(f32::from_bits);
+        for &c in coefficients {
+            let c = f32::from_bits(scalars[c as usize] as u32);
+            sum = from_fn(|i| sum[i] * x[i] + c);
+        }
+        z.set(sum.map(f32::to_bits));
+    }
 }
 
 /// How a product enters the sum or difference that is its only use.

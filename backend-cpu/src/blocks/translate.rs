@@ -9,7 +9,7 @@ use super::machine::{Access, Each, Inst, NONE, ScalarOp};
 use super::ops::{self, Product, VectorOp};
 use super::{BlockError, HI, LANES, LO, PARAMS, ZERO};
 use crate::facts::{Facts, Slot};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use zyx_core::ir::interp::scalar;
 use zyx_core::ir::{Kernel, Op, Order, Type, Value};
 use zyx_core::{BinaryOp, DType, Scalar, TernaryOp};
@@ -57,6 +57,8 @@ struct Translate<'a> {
     live: Vec<bool>,
     /// For sums and differences the product that is computed with them.
     products: FxHashMap<Value, (Value, Product)>,
+    /// Of these the ones that are a step of a polynomial which goes on: nobody computes them.
+    inner: FxHashSet<Value>,
     vals: Vec<Val>,
     /// In front of everything, then the rest.
     head: Vec<Inst>,
@@ -92,11 +94,13 @@ pub(super) fn translate(
     let n = length.map_or(kernel.ops().len(), |len| len.idx() + 1);
     let mut live = live(kernel, facts, &part[..n], length);
     let products = products(kernel, facts, &mut live);
+    let inner = inner_steps(kernel, facts, &products, &mut live);
     let mut it = Translate {
         kernel,
         facts,
         live,
         products,
+        inner,
         vals: vec![Val::None; n],
         head: Vec::new(),
         body: Vec::new(),
@@ -235,6 +239,36 @@ fn products(
     found
 }
 
+/// The sums that are steps of a polynomial by Horner's rule which has another step behind: a product
+/// with the same factor, and again a literal added.
+fn inner_steps(
+    kernel: &Kernel,
+    facts: &Facts,
+    products: &FxHashMap<Value, (Value, Product)>,
+    live: &mut [bool],
+) -> FxHashSet<Value> {
+    let mut inner = FxHashSet::default();
+    let step = |value: Value| {
+        let &(product, Product::Plus) = products.get(&value)? else { return None };
+        let Op::Binary { x, y, .. } = kernel.op(value) else { return None };
+        kernel.constant(if product == x { y } else { x })?;
+        let Op::Binary { x, y, .. } = kernel.op(product) else { return None };
+        Some((x, y))
+    };
+    // A stretch without loops and conditions, as products ask for, lies between.
+    let ends = |v: usize| kernel.ops()[v].opens_region() || matches!(kernel.ops()[v], Op::End { .. });
+    for &value in products.keys() {
+        let Some((start, x)) = step(value) else { continue };
+        let same = step(start).is_some_and(|(_, other)| other == x);
+        let only = facts.uses[start.idx()] == 1 && facts.target[start.idx()].is_none();
+        if same && only && !(start.idx()..value.idx()).any(ends) {
+            inner.insert(start);
+            live[start.idx()] = false;
+        }
+    }
+    inner
+}
+
 fn width(dtype: DType) -> u8 {
     dtype.size().trailing_zeros() as u8
 }
@@ -242,6 +276,7 @@ fn width(dtype: DType) -> u8 {
 impl Translate<'_> {
     // ---- instructions and registers ----------------------------------------------------------
 
+    #[inline(never)]
     fn push(&mut self, inst: Inst, named: [u32; 4]) {
         let at = self.body.len() as u32 + 1;
         for register in named.into_iter().filter(|&r| r != NONE) {
@@ -520,11 +555,26 @@ impl Translate<'_> {
             self.set(value, Val::Scalar(to));
             return Ok(());
         }
+        if self.products.contains_key(&value)
+            && let Some(done) = self.polynomial(value)?
+        {
+            return Ok(done);
+        }
         if let Some(&(product, way)) = self.products.get(&value)
             && let Op::Binary { x: a, y: b, .. } = self.kernel.op(product)
             && let Some(f) = ops::product(way, of)
         {
             return self.whole(value, f, &[a, b, if product == x { y } else { x }]);
+        }
+        let bound = self.kernel.constant(y).filter(|c| !c.to_f64().is_nan() && ty.is_vector());
+        if let Some(bound) = bound
+            && let Some(f) = ops::clamp(op, of)
+        {
+            let bound = self.literal(bound.bits());
+            let r = [self.target(value, ty), self.vector(x)?, bound, NONE];
+            self.push_vector(f, r, [true, true, false, false], ty.lanes);
+            self.set(value, Val::Vector(r[0]));
+            return Ok(());
         }
         if let Op::Splat { x: distance } = self.kernel.op(y)
             && ty.is_vector()
@@ -538,6 +588,37 @@ impl Translate<'_> {
         let vector = ops::binary(op, of).filter(|_| ty.is_vector());
         let scalar = scalar::binary(op, of).map_or(ScalarOp::Binary(op, of), ScalarOp::Two);
         self.with(value, vector, scalar, &[x, y])
+    }
+
+    /// The product plus a literal that `value` is: the product's factors and the literal's bits.
+    fn step(&self, value: Value) -> Option<(Value, Value, u64)> {
+        let &(product, Product::Plus) = self.products.get(&value)? else { return None };
+        let Op::Binary { x, y, .. } = self.kernel.op(value) else { return None };
+        let added = self.kernel.constant(if product == x { y } else { x })?;
+        let Op::Binary { x, y, .. } = self.kernel.op(product) else { return None };
+        Some((x, y, added.bits()))
+    }
+
+    /// The sum that ends a polynomial of two steps or more, in one pass over the lanes.
+    fn polynomial(&mut self, value: Value) -> Result<Option<()>> {
+        let Some((mut start, x, last)) = self.step(value) else { return Ok(None) };
+        let mut coefficients = vec![last];
+        while let Some((inner, _, added)) = self.step(start).filter(|s| s.1 == x)
+            && self.inner.contains(&start)
+        {
+            coefficients.push(added);
+            start = inner;
+        }
+        if coefficients.len() < 2 {
+            return Ok(None);
+        }
+        let coefficients = coefficients.into_iter().rev().map(|c| self.literal(c)).collect();
+        let ty = self.ty(value);
+        let r = [self.target(value, ty), self.vector(start)?, self.vector(x)?, NONE];
+        let chunks = ty.lanes.div_ceil(STEP as u8);
+        self.push(Inst::Polynomial { r, coefficients, chunks }, r);
+        self.set(value, Val::Vector(r[0]));
+        Ok(Some(()))
     }
 
     fn lane_numbers(&mut self, value: Value, ty: Type) -> Result<()> {
@@ -844,7 +925,7 @@ fn place(inst: &mut Inst, named: [u32; 4], first: impl Fn(u32) -> u32) {
         }
     };
     match inst {
-        Inst::Vector { r, .. } | Inst::Each { r, .. } => {
+        Inst::Vector { r, .. } | Inst::Each { r, .. } | Inst::Polynomial { r, .. } => {
             r.iter_mut().enumerate().for_each(|(i, field)| at(i, field));
         }
         Inst::Lanes { to, .. } => at(0, to),
