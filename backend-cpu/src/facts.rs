@@ -9,7 +9,6 @@
 
 use zyx_core::ir::{Kernel, Op, Space, Type, Value};
 
-
 /// Storage larger than this is not promoted.
 const MAX_PROMOTED: u32 = 256;
 
@@ -56,14 +55,8 @@ impl Facts {
             }
         }
         let (promoted, n_slots) = promote(kernel, fits);
-        let mut facts = Self {
-            ends,
-            uses,
-            promoted,
-            n_slots,
-            target: vec![None; n],
-            alias: vec![false; n],
-        };
+        let mut facts =
+            Self { ends, uses, promoted, n_slots, target: vec![None; n], alias: vec![false; n] };
         if n_slots > 0 {
             facts.connect(kernel);
         }

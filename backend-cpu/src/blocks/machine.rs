@@ -74,20 +74,66 @@ pub(super) struct Access {
 #[derive(Clone, Debug)]
 pub(super) enum Inst {
     /// An operation on whole registers.
-    Vector { f: VectorOp, r: [u32; 4], chunks: u8 },
-    Each { r: [u32; 4], each: Box<Each> },
+    Vector {
+        f: VectorOp,
+        r: [u32; 4],
+        chunks: u8,
+    },
+    Each {
+        r: [u32; 4],
+        each: Box<Each>,
+    },
     /// See [`ops::polynomial`].
-    Polynomial { r: [u32; 4], coefficients: Box<[u32]>, chunks: u8 },
+    Polynomial {
+        r: [u32; 4],
+        coefficients: Box<[u32]>,
+        chunks: u8,
+    },
     /// So many lanes 0, 1, 2, … of `1 << width` bytes.
-    Lanes { to: u32, width: u8, lanes: u8 },
-    Extract { to: u32, from: u32, width: u8, lane: u8 },
+    Lanes {
+        to: u32,
+        width: u8,
+        lanes: u8,
+    },
+    Extract {
+        to: u32,
+        from: u32,
+        width: u8,
+        lane: u8,
+    },
     /// All lanes combined: the upper half into the lower, or from left to right.
-    Fold { to: u32, from: u32, width: u8, lanes: u8, op: ScalarOp },
-    Add { to: u32, x: u32, y: u32 },
-    Mul { to: u32, x: u32, y: u32 },
-    Move { to: u32, x: u32 },
-    Scalar { op: ScalarOp, to: u32, x: [u32; 3] },
-    Select { to: u32, cond: u32, x: u32, y: u32 },
+    Fold {
+        to: u32,
+        from: u32,
+        width: u8,
+        lanes: u8,
+        op: ScalarOp,
+    },
+    Add {
+        to: u32,
+        x: u32,
+        y: u32,
+    },
+    Mul {
+        to: u32,
+        x: u32,
+        y: u32,
+    },
+    Move {
+        to: u32,
+        x: u32,
+    },
+    Scalar {
+        op: ScalarOp,
+        to: u32,
+        x: [u32; 3],
+    },
+    Select {
+        to: u32,
+        cond: u32,
+        x: u32,
+        y: u32,
+    },
     Load(Access),
     Store(Access),
     LoadRow(Access),
@@ -95,11 +141,23 @@ pub(super) enum Inst {
     Gather(Access),
     Scatter(Access),
     /// Sets the counter to `first` and goes on behind `end` if that is not below `len`.
-    Loop { counter: u32, first: u32, len: u32, end: u32 },
+    Loop {
+        counter: u32,
+        first: u32,
+        len: u32,
+        end: u32,
+    },
     /// Counts, and goes back to behind `start` while there are iterations left.
-    Next { counter: u32, len: u32, start: u32 },
+    Next {
+        counter: u32,
+        len: u32,
+        start: u32,
+    },
     /// Goes on behind `end` unless the condition holds.
-    If { cond: u32, end: u32 },
+    If {
+        cond: u32,
+        end: u32,
+    },
 }
 
 /// Runs instructions from the first to the last.
@@ -241,16 +299,15 @@ fn fold(frame: &mut Frame, from: u32, width: u8, lanes: usize, op: ScalarOp) -> 
 }
 
 impl Access {
-    /// The address of an element.
-    fn address(&self, frame: &Frame, index: u64) -> *mut u8 {
+    /// The address of an element of the storage at `base`.
+    fn at(&self, base: u64, index: u64) -> *mut u8 {
         let offset = (index as i64).wrapping_mul(self.scale.into()).wrapping_add(self.offset);
-        let base = frame.scalars[self.base as usize];
         std::ptr::with_exposed_provenance_mut(base.wrapping_add(offset as u64) as usize)
     }
 
     /// The address of the first element.
     fn start(&self, frame: &Frame) -> *mut u8 {
-        self.address(frame, frame.scalars[self.index as usize])
+        self.at(frame.scalars[self.base as usize], frame.scalars[self.index as usize])
     }
 
     /// Whether a condition that holds for all lanes lets the access happen.
@@ -389,10 +446,11 @@ unsafe fn gather<W: Word>(frame: &mut Frame, access: &Access) {
     for chunk in 0..chunks {
         let (indices, mut x) = (frame.w64[access.index as usize + chunk], [W::default(); STEP]);
         let bits = bits >> (STEP * chunk);
+        let base = frame.scalars[access.base as usize];
         for (lane, (x, &index)) in x.iter_mut().zip(&indices).enumerate() {
             if bits >> lane & 1 == 1 {
                 // SAFETY: the lane is not masked.
-                *x = unsafe { access.address(frame, index).cast::<W>().read_unaligned() };
+                *x = unsafe { access.at(base, index).cast::<W>().read_unaligned() };
             }
         }
         W::file(frame)[access.value as usize + chunk] = x;
@@ -408,10 +466,11 @@ unsafe fn scatter<W: Word>(frame: &mut Frame, access: &Access) {
         let indices = frame.w64[access.index as usize + chunk];
         let x = W::file(frame)[access.value as usize + chunk];
         let bits = bits >> (STEP * chunk);
+        let base = frame.scalars[access.base as usize];
         for (lane, (&x, &index)) in x.iter().zip(&indices).enumerate() {
             if bits >> lane & 1 == 1 {
                 // SAFETY: the lane is not masked.
-                unsafe { access.address(frame, index).cast::<W>().write_unaligned(x) };
+                unsafe { access.at(base, index).cast::<W>().write_unaligned(x) };
             }
         }
     }

@@ -343,12 +343,8 @@ pub(super) fn unary(op: UnaryOp, dtype: DType) -> Option<VectorOp> {
         (UnaryOp::Not, DType::Bool) => |m, r| map1::<u8>(m, r, |x| x ^ 1),
         (UnaryOp::Not, DType::I32 | DType::U32) => |m, r| map1::<u32>(m, r, |x| !x),
         (UnaryOp::Not, DType::I64 | DType::U64) => |m, r| map1::<u64>(m, r, |x| !x),
-        (UnaryOp::Neg, DType::I32 | DType::U32) => {
-            |m, r| map1::<u32>(m, r, |x| x.wrapping_neg())
-        }
-        (UnaryOp::Neg, DType::I64 | DType::U64) => {
-            |m, r| map1::<u64>(m, r, |x| x.wrapping_neg())
-        }
+        (UnaryOp::Neg, DType::I32 | DType::U32) => |m, r| map1::<u32>(m, r, |x| x.wrapping_neg()),
+        (UnaryOp::Neg, DType::I64 | DType::U64) => |m, r| map1::<u64>(m, r, |x| x.wrapping_neg()),
         (UnaryOp::Abs, DType::I32) => {
             |m, r| map1::<u32>(m, r, |x| (x as i32).wrapping_abs() as u32)
         }

@@ -51,6 +51,7 @@ struct Register {
 /// Which fields of the instruction at `at` are registers.
 type Named = (u32, [u32; 4]);
 
+/// The methods that make instructions are large once inlined, and run once for each op.
 struct Translate<'a> {
     kernel: &'a Kernel,
     facts: &'a Facts,
@@ -207,7 +208,8 @@ fn products(
             stretch = value.idx();
         }
         let Op::Binary { op: op @ (BinaryOp::Add | BinaryOp::Sub), x, y } = op else { continue };
-        if !live[value.idx()] || !ty.is_vector() || ops::product(Product::Plus, ty.dtype).is_none() {
+        if !live[value.idx()] || !ty.is_vector() || ops::product(Product::Plus, ty.dtype).is_none()
+        {
             continue;
         }
         // What the product reads must still be there: registers of storage may have changed.
@@ -256,8 +258,9 @@ fn inner_steps(
         Some((x, y))
     };
     // A stretch without loops and conditions, as products ask for, lies between.
-    let ends = |v: usize| kernel.ops()[v].opens_region() || matches!(kernel.ops()[v], Op::End { .. });
-    for &value in products.keys() {
+    let ends =
+        |v: usize| kernel.ops()[v].opens_region() || matches!(kernel.ops()[v], Op::End { .. });
+    for (value, ..) in kernel.iter().take(live.len()) {
         let Some((start, x)) = step(value) else { continue };
         let same = step(start).is_some_and(|(_, other)| other == x);
         let only = facts.uses[start.idx()] == 1 && facts.target[start.idx()].is_none();
@@ -290,6 +293,7 @@ impl Translate<'_> {
     }
 
     /// An operation on the registers of `r` that `vectors` says are such.
+    #[inline(never)]
     fn push_vector(&mut self, f: VectorOp, r: [u32; 4], vectors: [bool; 4], lanes: u8) {
         let named = std::array::from_fn(|i| if vectors[i] { r[i] } else { NONE });
         self.push(Inst::Vector { f, r, chunks: lanes.div_ceil(STEP as u8) }, named);
@@ -300,6 +304,7 @@ impl Translate<'_> {
         self.push_vector(f, r, [true; 4], lanes);
     }
 
+    #[inline(never)]
     fn push_head(&mut self, inst: Inst, register: u32) {
         self.registers[register as usize].first = 0;
         self.head_named.push((self.head.len() as u32, [register, NONE, NONE, NONE]));
@@ -311,12 +316,14 @@ impl Translate<'_> {
         self.scalars - 1
     }
 
+    #[inline(never)]
     fn new_register(&mut self, dtype: DType, lanes: u8) -> u32 {
         self.lanes = self.lanes.max(lanes);
         self.registers.push(Register { width: width(dtype), first: u32::MAX, last: 0 });
         self.registers.len() as u32 - 1
     }
 
+    #[inline(never)]
     fn literal(&mut self, bits: u64) -> u32 {
         if let Some(&known) = self.literals.get(&bits) {
             return known;
@@ -326,6 +333,7 @@ impl Translate<'_> {
         new
     }
 
+    #[inline(never)]
     fn literal_splat(&mut self, bits: u64, ty: Type) -> u32 {
         let width = width(ty.dtype);
         self.lanes = self.lanes.max(ty.lanes);
@@ -364,6 +372,7 @@ impl Translate<'_> {
     }
 
     /// Where the result of an op goes: the storage it is stored to, if it may be computed there.
+    #[inline(never)]
     fn target(&mut self, value: Value, ty: Type) -> u32 {
         if let Some(Slot(slot)) = self.facts.target[value.idx()] {
             match self.slots[slot as usize] {
@@ -379,6 +388,7 @@ impl Translate<'_> {
     }
 
     /// A scalar converted, if its bits differ.
+    #[inline(never)]
     fn widened(&mut self, x: u32, from: DType, to: DType) -> u32 {
         if from == to {
             return x;
@@ -388,11 +398,13 @@ impl Translate<'_> {
         new
     }
 
+    #[inline(never)]
     fn push_scalar(&mut self, op: ScalarOp, to: u32, x: [u32; 3]) {
         self.push(Inst::Scalar { op, to, x }, [NONE; 4]);
     }
 
     /// An operation on each lane, or on scalars.
+    #[inline(never)]
     fn each(&mut self, value: Value, op: ScalarOp, operands: &[Value]) -> Result<()> {
         let ty = self.ty(value);
         let mut r = [NONE; 4];
@@ -417,6 +429,7 @@ impl Translate<'_> {
     }
 
     /// An operation on vectors that has a loop of its own.
+    #[inline(never)]
     fn whole(&mut self, value: Value, f: VectorOp, operands: &[Value]) -> Result<()> {
         let ty = self.ty(value);
         let mut r = [NONE; 4];
@@ -542,6 +555,7 @@ impl Translate<'_> {
         }
     }
 
+    #[inline(never)]
     fn binary(&mut self, value: Value, op: BinaryOp, x: Value, y: Value) -> Result<()> {
         let (ty, of) = (self.ty(value), self.ty(x).dtype);
         let is_sum = matches!(op, BinaryOp::Add | BinaryOp::Mul);
@@ -600,6 +614,7 @@ impl Translate<'_> {
     }
 
     /// The sum that ends a polynomial of two steps or more, in one pass over the lanes.
+    #[inline(never)]
     fn polynomial(&mut self, value: Value) -> Result<Option<()>> {
         let Some((mut start, x, last)) = self.step(value) else { return Ok(None) };
         let mut coefficients = vec![last];
@@ -621,6 +636,7 @@ impl Translate<'_> {
         Ok(Some(()))
     }
 
+    #[inline(never)]
     fn lane_numbers(&mut self, value: Value, ty: Type) -> Result<()> {
         if !ty.dtype.is_int() {
             return Err(BlockError::new("lane numbers that are no integers"));
@@ -638,6 +654,7 @@ impl Translate<'_> {
         Ok(())
     }
 
+    #[inline(never)]
     fn fold(&mut self, value: Value, op: BinaryOp, x: Value) -> Result<()> {
         let ty = self.ty(x);
         let (from, to) = (self.vector(x)?, self.new_scalar());
@@ -650,8 +667,7 @@ impl Translate<'_> {
             None => {
                 let two = scalar::binary(op, ty.dtype);
                 let op = two.map_or(ScalarOp::Binary(op, ty.dtype), ScalarOp::Two);
-                let inst =
-                    Inst::Fold { to, from, width: width(ty.dtype), lanes: ty.lanes, op };
+                let inst = Inst::Fold { to, from, width: width(ty.dtype), lanes: ty.lanes, op };
                 self.push(inst, [from, NONE, NONE, NONE]);
             }
         }
@@ -661,6 +677,7 @@ impl Translate<'_> {
 
     // ---- memory ------------------------------------------------------------------------------
 
+    #[inline(never)]
     fn alloc(&mut self, value: Value, ty: Type, len: u32) {
         if let Some(Slot(first)) = self.facts.promoted[value.idx()] {
             for slot in first..first + len {
@@ -688,6 +705,7 @@ impl Translate<'_> {
         Some(self.slots[slot as usize])
     }
 
+    #[inline(never)]
     fn copy(&mut self, ty: Type, to: u32, from: u32) {
         if to == from {
             return;
@@ -701,6 +719,7 @@ impl Translate<'_> {
         }
     }
 
+    #[inline(never)]
     fn load(&mut self, value: Value, buf: Value, index: Value, ty: Type) -> Result<()> {
         if let Some(slot) = self.slot(buf, index) {
             let (Val::Scalar(from) | Val::Vector(from)) = slot else {
@@ -730,6 +749,7 @@ impl Translate<'_> {
         Ok(())
     }
 
+    #[inline(never)]
     fn store(&mut self, buf: Value, index: Value, value: Value) -> Result<()> {
         let ty = self.ty(value);
         let (Val::Scalar(from) | Val::Vector(from)) = self.vals[value.idx()] else {
@@ -759,6 +779,7 @@ impl Translate<'_> {
     }
 
     /// An access of `value`, and whether each lane has an index of its own.
+    #[inline(never)]
     fn access(&mut self, buf: Value, index: Value, ty: Type, value: u32) -> Result<(Access, bool)> {
         let (mut guard, mut mask) = (NONE, NONE);
         let and = scalar::binary(BinaryOp::And, DType::Bool);
@@ -818,6 +839,7 @@ impl Translate<'_> {
     }
 
     /// Indices of lanes in 64 bits.
+    #[inline(never)]
     fn wide_indices(&mut self, index: Value) -> Result<u32> {
         let ty = self.ty(index);
         let at = self.vector(index)?;
@@ -840,6 +862,7 @@ impl Translate<'_> {
 
     // ---- regions -----------------------------------------------------------------------------
 
+    #[inline(never)]
     fn open_loop(&mut self, value: Value, len: Value, is_range: bool) -> Result<()> {
         let (first, len) = match is_range {
             true => (LO, HI),
@@ -855,6 +878,7 @@ impl Translate<'_> {
         Ok(())
     }
 
+    #[inline(never)]
     fn close(&mut self) {
         let Some(start) = self.open.pop() else { return };
         let end = self.body.len() as u32;

@@ -34,9 +34,9 @@ mod target;
 #[cfg(target_arch = "x86_64")]
 mod tests;
 
-use crate::split;
-use crate::facts::Facts;
 use crate::exec_memory::{Code, ExecError, ExecMemory};
+use crate::facts::Facts;
+use crate::split;
 use asm::Assembler;
 use std::ops::Range;
 pub(crate) use target::Isa;

@@ -30,10 +30,10 @@ use super::dead;
 use super::machine::{
     Addr, Class, ConstData, ConstId, Effect, Inst, Operand, Place, Reg, Test, VecInst,
 };
-use crate::split::Part;
 use super::target::{Isa, Target};
-use address::{Affine, Atom, Counter, LoopState};
 use crate::facts::{Facts, Slot};
+use crate::split::Part;
+use address::{Affine, Atom, Counter, LoopState};
 use rustc_hash::FxHashMap;
 use zyx_core::DType;
 use zyx_core::ir::{Kernel, Op, Order, Type, Value};
