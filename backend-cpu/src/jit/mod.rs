@@ -15,7 +15,7 @@
 //!
 //! Guarantees: what compiles computes what the IR interpreter computes (bits, but for NaN payloads,
 //! and the sign of a zero `min` or `max`); what does not compile is an
-//! [`EmitError`], never a panic, and the interpreter runs it.
+//! [`EmitError`], never a panic, and the kernel runs as blocks.
 
 #![allow(clippy::cast_possible_truncation, reason = "instruction fields are narrow by definition")]
 
