@@ -1,5 +1,6 @@
 //! What the CPU backend may use, and what it therefore can do.
 
+use crate::blocks;
 use crate::jit;
 use zyx_core::hal::{Caps, DeviceInfo, DeviceKind, Flash, Progress};
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
@@ -7,7 +8,7 @@ use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 /// The most an instruction set may offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// No generated code at all: the interpreter, and portable library kernels.
+    /// No generated code at all: kernels run block by block, and library kernels are portable.
     Portable,
     /// NEON, of 64-bit Arm: no generated code yet, but the library kernels.
     Neon,
@@ -91,26 +92,22 @@ impl Config {
         isa.is_available().then_some(isa)
     }
 
-    /// What kernels may contain, given the instruction set they are generated for.
+    /// What kernels may contain, given the instruction set they are generated for, if they are.
     pub(crate) fn caps(&self, isa: Option<jit::Isa>) -> Caps {
         let mut caps = Caps::default();
         caps.threads = self.threads();
-        caps.vector_bytes = isa.map_or(0, jit::Isa::vector_bytes);
-        caps.masked = isa.is_some();
+        // Blocks have as many lanes of whatever they hold.
+        caps.vector_bytes = isa.map_or(8 * blocks::LANES, jit::Isa::vector_bytes);
+        caps.masked = true;
         caps.unified_memory = true;
         caps.fused_calls = true;
-        caps.prologues = isa.is_some();
+        caps.prologues = true;
         caps.fast_fma = isa.is_some();
         caps.progress = Progress::Occupancy;
         // Two tiles, the operands and the sums of a block in the second-level cache.
         let large = self.recompute.map_or(RECOMPUTE, |bytes| bytes as u64);
         let least = large.min(STREAMED);
-        caps.flash = isa.map(|_| Flash { library: true, block: [192, 192], least, large });
-        if isa.is_none() {
-            // The interpreter runs everything as it is.
-            caps.compute = DTypeSet::ALL;
-            return caps;
-        }
+        caps.flash = Some(Flash { library: true, block: [192, 192], least, large });
         let all = DTypeSet::ALL;
         // Decomposed into arithmetic in f32; called per element in f64.
         let f32_only = DTypeSet::of(&[DType::F32]);
@@ -132,6 +129,11 @@ impl Config {
         }
         for &op in TernaryOp::ALL {
             caps.ternary[op as usize] = all;
+        }
+        if isa.is_none() {
+            // Without an instruction that rounds once it would be a function call for each element.
+            let floats = DTypeSet::of(&[DType::F16, DType::BF16, DType::F32, DType::F64]);
+            caps.ternary[TernaryOp::MulAdd as usize] = all.without(floats);
         }
         caps
     }

@@ -1,18 +1,19 @@
 //! The CPU as a device: memory, streams, and the choice of how a kernel runs.
 //!
-//! Kernels run as machine code where this processor and operating system allow it, else in the
-//! interpreter of the core; contractions run in the library of this crate, with their epilogues as
+//! Kernels run as machine code where this processor and operating system allow it, else as block
+//! programs, and what neither can express in the interpreter of the core; contractions run in the library of this crate, with their epilogues as
 //! machine code. Commands run at once, in order, on the calling thread and the pool, so streams
 //! and events hold nothing. Threads take turns: a command has the memory of the whole device to
 //! itself, and no other memory.
 
+use crate::blocks;
 use crate::config::Config;
 use crate::exec_memory::ExecMemory;
 use crate::flash;
 use crate::horizontal_fusion;
 use crate::jit;
 use crate::library::{self, Contraction};
-use crate::run::{self, Kernel as Runnable};
+use crate::run::{self, Code, Kernel as Runnable};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -148,14 +149,20 @@ impl CpuDevice {
         }
     }
 
-    /// How a kernel runs: as machine code if possible.
+    /// How a kernel runs: as machine code if possible, else block by block.
     fn runnable(&self, kernel: &Verified) -> Result<Runnable, CompileError> {
         if let Some((isa, memory)) = &self.exec {
             match jit::compile(kernel, *isa, memory) {
-                Ok(code) => return Ok(Runnable::compiled(kernel, code)),
+                Ok(code) => return Ok(Runnable::compiled(kernel, Code::Machine(code))),
                 Err(error) => {
-                    log::warn!(target: "zyx::cpu", "{} is interpreted: {error}", kernel.name());
+                    log::warn!(target: "zyx::cpu", "{} runs in blocks: {error}", kernel.name());
                 }
+            }
+        }
+        match blocks::compile(kernel) {
+            Ok(program) => return Ok(Runnable::compiled(kernel, Code::Blocks(program))),
+            Err(error) => {
+                log::warn!(target: "zyx::cpu", "{} is interpreted: {error}", kernel.name());
             }
         }
         if kernel.members().is_some() {

@@ -3,6 +3,7 @@
 //! The core launches one command at a time per stream and opens one stream per device, so during
 //! a command nobody else touches the blocks it is given.
 
+use crate::blocks;
 use crate::jit::{CompiledKernel, Entry};
 use crate::shares::{self, Share};
 use smallvec::SmallVec;
@@ -24,17 +25,86 @@ const TASK_NS: f64 = 8_000.0;
 /// A kernel that can run.
 #[derive(Debug)]
 pub(crate) enum Kernel {
-    Compiled { code: CompiledKernel, signature: Signature },
+    Compiled { code: Code, signature: Signature },
     Interpreted { program: Box<Interpreted>, signature: Signature },
 }
 
+/// What a kernel was compiled to.
+#[derive(Debug)]
+pub(crate) enum Code {
+    Machine(CompiledKernel),
+    Blocks(blocks::Program),
+}
+
+impl Code {
+    fn bytes(&self) -> usize {
+        match self {
+            Code::Machine(code) => code.bytes(),
+            Code::Blocks(program) => program.bytes(),
+        }
+    }
+
+    /// What to run, in order.
+    fn entries(&self) -> &[Entry] {
+        match self {
+            Code::Machine(code) => code.entries(),
+            Code::Blocks(program) => program.entries(),
+        }
+    }
+
+    /// Entries in phases: those of one may run at once, each phase must finish before the next.
+    fn phases(&self) -> impl ExactSizeIterator<Item = &[Entry]> {
+        let phases = match self {
+            Code::Machine(code) => code.phases(),
+            Code::Blocks(program) => program.phases(),
+        };
+        phases.iter().map(|range| &self.entries()[range.clone()])
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        match self {
+            Code::Machine(code) => code.scratch_bytes(),
+            // Threads have registers and arrays of their own.
+            Code::Blocks(_) => 0,
+        }
+    }
+
+    /// Number of iterations of an entry.
+    ///
+    /// # Safety
+    /// `args` has a word for each `Param` and `Var` of the kernel.
+    unsafe fn len(&self, entry: Entry, args: &[u64]) -> u64 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Code::Machine(code) => code.len(entry, args),
+                Code::Blocks(program) => program.len(entry, args),
+            }
+        }
+    }
+
+    /// Runs iterations `lo .. hi` of an entry.
+    ///
+    /// # Safety
+    /// As [`CompiledKernel::run`] and [`blocks::Program::run`].
+    unsafe fn run(&self, entry: Entry, args: &[u64], lo: u64, hi: u64, scratch: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Code::Machine(code) => code.run(entry, args, lo, hi, scratch),
+                Code::Blocks(program) => program.run(entry, args, lo, hi),
+            }
+        }
+    }
+}
+
 impl Kernel {
-    pub(crate) fn compiled(kernel: &Verified, code: CompiledKernel) -> Kernel {
+    pub(crate) fn compiled(kernel: &Verified, code: Code) -> Kernel {
         Kernel::Compiled { code, signature: Signature::of(kernel) }
     }
 
-    /// The machine code, if there is any.
-    pub(crate) fn compiled_code(&self) -> Option<&CompiledKernel> {
+    /// What the kernel was compiled to, if it was.
+    pub(crate) fn compiled_code(&self) -> Option<&Code> {
         match self {
             Kernel::Compiled { code, .. } => Some(code),
             Kernel::Interpreted { .. } => None,
@@ -51,7 +121,7 @@ impl Kernel {
 
     /// Estimated nanoseconds of a launch on one thread.
     pub(crate) fn ns(&self) -> f64 {
-        let code = self.compiled_code().map_or(&[][..], CompiledKernel::entries);
+        let code = self.compiled_code().map_or(&[][..], Code::entries);
         code.iter().map(|entry| entry.ns).sum()
     }
 
@@ -91,7 +161,7 @@ impl Kernel {
     /// Runs on the calling thread.
     ///
     /// # Safety
-    /// As [`CompiledKernel::run`] for `words`; for an interpreted kernel the words of buffers are
+    /// As [`Code::run`] for `words`; for an interpreted kernel the words of buffers are
     /// addresses of memory as long as the kernel declares.
     pub(crate) unsafe fn run_here(&self, words: &[u64]) {
         match self {
@@ -160,7 +230,7 @@ pub(crate) fn run_with(
     others: &[Share<'_>],
     ns: f64,
 ) -> Result<(), DeviceError> {
-    let mut ready: SmallVec<[(&CompiledKernel, Words); 2]> = SmallVec::new();
+    let mut ready: SmallVec<[(&Code, Words); 2]> = SmallVec::new();
     for &(kernel, args) in kernels {
         if let Kernel::Compiled { code, signature } = kernel {
             signature.check(args, extent)?;
@@ -190,9 +260,9 @@ pub(crate) fn run_with(
 /// Iterations of an entry, how many are worth handing out at once, and what does them.
 ///
 /// # Safety
-/// As [`CompiledKernel::run`] whenever the result is called.
+/// As [`Code::run`] whenever the result is called.
 unsafe fn task<'a>(
-    code: &'a CompiledKernel,
+    code: &'a Code,
     entry: Entry,
     words: &'a [u64],
 ) -> (usize, usize, impl Fn(std::ops::Range<usize>) + Sync + 'a) {

@@ -3,7 +3,7 @@
 //! A kernel goes through six steps, each a module:
 //!
 //! * [`schedule`]: long chains of ops side by side;
-//! * [`split`]: which parts run one after another, and whose iterations threads may divide;
+//! * [`split`](crate::split): which parts run one after another, and whose iterations threads may divide;
 //! * [`lower`]: IR to machine operations on virtual registers;
 //! * [`dead`]: what nobody reads goes;
 //! * [`regalloc`]: linear scan, spills, constants as memory operands;
@@ -15,7 +15,7 @@
 //!
 //! Guarantees: what compiles computes what the IR interpreter computes (bits, but for NaN payloads,
 //! and the sign of a zero `min` or `max`); what does not compile is an
-//! [`EmitError`], never a panic, and the interpreter runs it.
+//! [`EmitError`], never a panic, and the kernel runs as blocks.
 
 #![allow(clippy::cast_possible_truncation, reason = "instruction fields are narrow by definition")]
 
@@ -29,7 +29,6 @@ mod lower;
 mod machine;
 mod regalloc;
 mod schedule;
-mod split;
 mod target;
 
 #[cfg(test)]
@@ -37,6 +36,8 @@ mod target;
 mod tests;
 
 use crate::exec_memory::{Code, ExecError, ExecMemory};
+use crate::facts::Facts;
+use crate::split;
 use asm::Assembler;
 use std::ops::Range;
 pub(crate) use target::Isa;
@@ -81,6 +82,18 @@ pub(crate) struct Entry {
     length: Length,
     /// Estimated nanoseconds of all iterations on one thread.
     pub(crate) ns: f64,
+}
+
+impl Entry {
+    /// The entry with this number of a kernel that has no machine code.
+    pub(crate) fn numbered(number: u32, ns: f64) -> Entry {
+        Entry { offset: number, length: Length::Once, ns }
+    }
+
+    /// Its number.
+    pub(crate) fn number(self) -> usize {
+        self.offset as usize
+    }
 }
 
 /// A kernel in executable memory.
@@ -128,7 +141,7 @@ fn assemble(
 ) -> Result<(Vec<u8>, Vec<Entry>, usize), EmitError> {
     let isa = target.isa;
     let mut asm = Assembler::default();
-    let facts = lower::Facts::new(kernel, isa);
+    let facts = Facts::new(kernel, |ty| lower::fits_registers(ty, isa));
     let (mut entries, mut scratch) = (Vec::new(), 0);
     let caps = Caps::default();
     for part in parts {
@@ -178,8 +191,8 @@ impl CompiledKernel {
 
     /// The functions in phases: those of one may run at once, each phase must finish before the
     /// next.
-    pub(crate) fn phases(&self) -> impl ExactSizeIterator<Item = &[Entry]> {
-        self.phases.iter().map(|range| &self.entries[range.clone()])
+    pub(crate) fn phases(&self) -> &[Range<usize>] {
+        &self.phases
     }
 
     /// Bytes of scratch memory, aligned to 64, that each thread has to provide.

@@ -53,6 +53,8 @@ pub fn analyse(kernel: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<(Site, Vari
     let variance = Variance::of(kernel, l)?;
     let width = width(kernel, l, &variance, caps)?;
     let lanes = (caps.vector_bytes / width).min(64) as i64;
+    // Lanes beyond a short loop's iterations would cost as much as those within.
+    let lanes = l.len.map_or(lanes, |n| lanes.min((n as u64).next_power_of_two().max(16) as i64));
     let too_short = !caps.masked && l.len.is_some_and(|n| n < lanes);
     if lanes < 2 || too_short {
         return None;

@@ -12,9 +12,9 @@ use super::super::asm::{Len, VOp};
 use super::super::machine::{Addr, Class, ConstData, Effect, Extend, Inst, Reg, Test, VecInst};
 use super::super::target::Isa;
 use super::address::{Affine, Root};
-use super::facts::Slot;
 use super::vector::is_vector_scalar;
 use super::{EmitError, Lower, MAX_FRAME, Result, Storage, Val, len_of, plain};
+use crate::facts::Slot;
 use zyx_core::DType;
 use zyx_core::ir::{Access, Op, ParamInfo, Space, Type, Value};
 

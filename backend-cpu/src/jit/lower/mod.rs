@@ -8,7 +8,6 @@
 //! closes. Appending to an outer list therefore places code just before the region that is open
 //! there: that is how addresses and constants are hoisted out of loops without a pass.
 //!
-//! * `facts` looks ahead: uses, storage that lives in registers.
 //! * `address` turns affine indices into `[base + index * scale + displacement]`.
 //! * `scalar`, `float`, `vector`, `mask`, `cast`, `memory` and `across` lower ops by kind.
 //! * `fallback` calls a Rust function for whatever has no instruction: slow, always correct.
@@ -16,7 +15,6 @@
 mod across;
 mod address;
 mod cast;
-mod facts;
 mod fallback;
 mod mask;
 mod memory;
@@ -32,12 +30,12 @@ use super::dead;
 use super::machine::{
     Addr, Class, ConstData, ConstId, Effect, Inst, Operand, Place, Reg, Test, VecInst,
 };
-use super::split::Part;
 use super::target::{Isa, Target};
+use crate::facts::{Facts, Slot};
+use crate::split::Part;
 use address::{Affine, Atom, Counter, LoopState};
-pub(super) use facts::Facts;
-use facts::Slot;
 use rustc_hash::FxHashMap;
+use zyx_core::DType;
 use zyx_core::ir::{Kernel, Op, Order, Type, Value};
 
 /// What lowering produces: one function, before registers are allocated.
@@ -122,6 +120,8 @@ const MAX_FRAME: usize = 4096;
 pub(super) struct Lower<'a> {
     kernel: &'a Kernel,
     facts: &'a Facts,
+    /// Loads that walk along a row for the second time.
+    revisits: Vec<bool>,
     isa: Isa,
     stream_from: u64,
     asm: &'a mut Assembler,
@@ -151,6 +151,11 @@ pub(super) struct Lower<'a> {
 }
 
 type Result<T> = std::result::Result<T, EmitError>;
+
+/// Whether storage of such elements may be registers: bools in AVX2 have several widths.
+pub(super) fn fits_registers(ty: Type, isa: Isa) -> bool {
+    !(ty.dtype == DType::Bool && ty.is_vector() && isa == Isa::Avx2)
+}
 
 /// Lowers one part of a kernel.
 pub(super) fn lower(
@@ -196,6 +201,7 @@ impl<'a> Lower<'a> {
         let mut it = Self {
             kernel,
             facts,
+            revisits: revisit::revisits(kernel),
             isa: target.isa,
             stream_from: target.stream_from,
             asm,

@@ -75,7 +75,7 @@ impl Lower<'_> {
     /// Asks for what a load at `index` will read in the next iteration of the outermost
     /// loop, if it is a second walk.
     pub(super) fn fetch_ahead(&mut self, load: Value, root: Root, index: &Affine, ty: Type) {
-        if !self.facts.revisits[load.idx()] {
+        if !self.revisits[load.idx()] {
             return;
         }
         let outermost = index.terms.iter().filter_map(|&(atom, factor)| {

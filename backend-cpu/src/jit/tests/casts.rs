@@ -1,23 +1,23 @@
 //! All conversions: every half code to every dtype, interesting and random values between all.
 
 use super::ops::{elementwise, lane_counts};
-use super::{Random, bytes_of, check_isa, isas, values};
+use super::{Random, bytes_of, check_way, values, ways};
 use zyx_core::DType;
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind};
 
 #[test]
 fn casts_between_all_dtypes() {
-    for isa in isas() {
+    for way in ways() {
         for &from in DType::ALL {
             for &to in DType::ALL {
-                for lanes in lane_counts(isa, from.size().max(to.size())) {
+                for lanes in lane_counts(way, from.size().max(to.size())) {
                     let kernel = elementwise(&[from], to, lanes, |b, x| b.cast(to, x[0]));
                     let n = kernel.params()[0].len as usize;
                     let mut random = Random(12);
                     for _ in 0..4 {
                         let inputs = [values(from, n, &mut random), values(to, n, &mut random)];
                         let context = format!("cast {from} to {to} x {lanes}");
-                        check_isa(&kernel, isa, &inputs, &[], &context);
+                        check_way(&kernel, way, &inputs, &[], &context);
                     }
                 }
             }
@@ -27,15 +27,15 @@ fn casts_between_all_dtypes() {
 
 #[test]
 fn bitcasts_keep_bits() {
-    for isa in isas() {
+    for way in ways() {
         for &from in DType::ALL {
             for &to in DType::ALL.iter().filter(|to| to.size() == from.size()) {
-                for lanes in lane_counts(isa, from.size()) {
+                for lanes in lane_counts(way, from.size()) {
                     let kernel = elementwise(&[from], to, lanes, |b, x| b.bitcast(to, x[0]));
                     let n = kernel.params()[0].len as usize;
                     let inputs = [values(from, n, &mut Random(13)), values(to, n, &mut Random(13))];
                     let context = format!("bitcast {from} to {to} x {lanes}");
-                    check_isa(&kernel, isa, &inputs, &[], &context);
+                    check_way(&kernel, way, &inputs, &[], &context);
                 }
             }
         }
@@ -60,16 +60,16 @@ fn convert(from: DType, to: DType, n: u64, lanes: u8) -> Kernel {
 #[test]
 fn every_half_code_converts() {
     let n = 1 << 16;
-    for isa in isas() {
+    for way in ways() {
         for half in [DType::F16, DType::BF16] {
             for &to in DType::ALL {
                 for lanes in [1, 4, 8, 16] {
-                    if usize::from(lanes) * to.size().max(4) > isa.vector_bytes() {
+                    if usize::from(lanes) * to.size().max(4) > way.vector_bytes() {
                         continue;
                     }
                     let kernel = convert(half, to, n, lanes);
                     let inputs = [bytes_of(half, 0..n), vec![0; n as usize * to.size()]];
-                    check_isa(&kernel, isa, &inputs, &[], &format!("{half} to {to} x {lanes}"));
+                    check_way(&kernel, way, &inputs, &[], &format!("{half} to {to} x {lanes}"));
                 }
             }
         }
@@ -79,7 +79,7 @@ fn every_half_code_converts() {
 #[test]
 fn halves_round_to_even() {
     // Each half code with all interesting low bits of the `f32` or `f64` it comes from.
-    for isa in isas() {
+    for way in ways() {
         for half in [DType::F16, DType::BF16] {
             for from in [DType::F32, DType::F64] {
                 let mut bits = Vec::new();
@@ -94,12 +94,12 @@ fn halves_round_to_even() {
                 bits.truncate(bits.len() / 64 * 64);
                 let n = bits.len() as u64;
                 for lanes in [1, 4, 8] {
-                    if usize::from(lanes) * from.size() > isa.vector_bytes() {
+                    if usize::from(lanes) * from.size() > way.vector_bytes() {
                         continue;
                     }
                     let kernel = convert(from, half, n, lanes);
                     let inputs = [bytes_of(from, bits.clone()), vec![0; n as usize * 2]];
-                    check_isa(&kernel, isa, &inputs, &[], &format!("{from} to {half} x {lanes}"));
+                    check_way(&kernel, way, &inputs, &[], &format!("{from} to {half} x {lanes}"));
                 }
             }
         }

@@ -10,6 +10,7 @@ mod system;
 
 use super::target::Target;
 use super::{CompiledKernel, Isa, assemble, compile_for};
+use crate::blocks;
 use crate::config::Config;
 use crate::exec_memory::ExecMemory;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
@@ -48,6 +49,36 @@ pub(super) fn isas() -> Vec<Isa> {
         Some(Isa::Avx2) => vec![Isa::Avx2],
         None => Vec::new(),
     }
+}
+
+/// The ways to run a kernel that are compared with the interpreter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Way {
+    Machine(Isa),
+    Blocks,
+}
+
+impl Way {
+    pub(super) fn vector_bytes(self) -> usize {
+        match self {
+            Way::Machine(isa) => isa.vector_bytes(),
+            Way::Blocks => 8 * blocks::LANES,
+        }
+    }
+
+    /// What the device says of itself when it is limited to this way and two threads.
+    fn caps(self) -> Caps {
+        let config = Config { level: None, threads: Some(2), ..Config::default() };
+        match self {
+            Way::Machine(isa) => config.caps(Some(isa)),
+            Way::Blocks => config.caps(None),
+        }
+    }
+}
+
+/// All ways that can be tested here.
+pub(super) fn ways() -> Vec<Way> {
+    isas().into_iter().map(Way::Machine).chain([Way::Blocks]).collect()
 }
 
 pub(super) fn memory() -> &'static ExecMemory {
@@ -118,53 +149,72 @@ pub(super) fn execute(compiled: &CompiledKernel, args: &[u64], pieces: u64) {
     }
 }
 
-/// The buffers after running the compiled kernel, or why it did not compile.
+/// The buffers after running the compiled kernel in so many pieces, or why it did not compile.
 pub(super) fn run(
     kernel: &Kernel,
-    isa: Isa,
+    way: Way,
     inputs: &[Vec<u8>],
     vars: &[u64],
     pieces: u64,
 ) -> Result<Vec<Vec<u8>>, String> {
-    // Runs in several pieces also write around the caches wherever that is possible.
-    let stream_from = if pieces > 1 { 0 } else { u64::MAX };
-    let target = Target { isa, stream_from };
-    let compiled = compile_for(kernel, target, memory()).map_err(|error| error.to_string())?;
     let mut buffers: Vec<Buffer> = inputs.iter().map(|bytes| Buffer::new(bytes)).collect();
     let args: Vec<u64> =
         buffers.iter().map(|it| it.start() as u64).chain(vars.iter().copied()).collect();
-    execute(&compiled, &args, pieces);
+    match way {
+        Way::Machine(isa) => {
+            // Runs in several pieces also write around the caches wherever that is possible.
+            let stream_from = if pieces > 1 { 0 } else { u64::MAX };
+            let compiled = compile_for(kernel, Target { isa, stream_from }, memory());
+            execute(&compiled.map_err(|error| error.to_string())?, &args, pieces);
+        }
+        Way::Blocks => {
+            let program = blocks::compile(kernel).map_err(|error| error.to_string())?;
+            for &entry in program.entries() {
+                // SAFETY: there is an argument for each parameter and variable.
+                let n = unsafe { program.len(entry, &args) };
+                for piece in 0..pieces {
+                    let (lo, hi) = (n * piece / pieces, n * (piece + 1) / pieces);
+                    // SAFETY: arguments and bounds were verified.
+                    unsafe { program.run(entry, &args, lo, hi) };
+                }
+            }
+        }
+    }
     for (slot, buffer) in buffers.iter().enumerate() {
         buffer.check(&format!("buffer {slot}"));
     }
     Ok(buffers.iter_mut().map(|it| it.bytes_mut().to_vec()).collect())
 }
 
-/// Compares with the interpreter on every instruction set of this machine.
+/// Compares with the interpreter in every way that this machine has.
 pub(super) fn check(kernel: &Kernel, inputs: &[Vec<u8>], vars: &[u64], context: &str) {
-    for isa in isas() {
-        check_isa(kernel, isa, inputs, vars, context);
+    for way in ways() {
+        check_way(kernel, way, inputs, vars, context);
     }
 }
 
 /// Compares with the interpreter; a kernel that differs is made smaller before it is shown.
-pub(super) fn check_isa(
+pub(super) fn check_way(
     kernel: &Kernel,
-    isa: Isa,
+    way: Way,
     inputs: &[Vec<u8>],
     vars: &[u64],
     context: &str,
 ) {
-    if difference(kernel, isa, inputs, vars).is_none() {
+    if difference(kernel, way, inputs, vars).is_none() {
         return;
     }
-    let kernel = shrink(kernel, &|it| difference(it, isa, inputs, vars).is_some());
-    let difference = difference(&kernel, isa, inputs, vars).unwrap_or_default();
-    panic!("{context} on {isa:?}: {difference}\n{kernel}\n{}", disassemble(&kernel, isa));
+    let kernel = shrink(kernel, &|it| difference(it, way, inputs, vars).is_some());
+    let difference = difference(&kernel, way, inputs, vars).unwrap_or_default();
+    let code = match way {
+        Way::Machine(isa) => disassemble(&kernel, isa),
+        Way::Blocks => format!("{:#?}", blocks::compile(&kernel)),
+    };
+    panic!("{context} on {way:?}: {difference}\n{kernel}\n{code}");
 }
 
 /// How compiled code and interpreter differ, if they do.
-fn difference(kernel: &Kernel, isa: Isa, inputs: &[Vec<u8>], vars: &[u64]) -> Option<String> {
+fn difference(kernel: &Kernel, way: Way, inputs: &[Vec<u8>], vars: &[u64]) -> Option<String> {
     if let Err(error) = verify(kernel) {
         return Some(error.to_string());
     }
@@ -173,7 +223,7 @@ fn difference(kernel: &Kernel, isa: Isa, inputs: &[Vec<u8>], vars: &[u64]) -> Op
         return Some(error.to_string());
     }
     for pieces in [1, 3] {
-        let found = match run(kernel, isa, inputs, vars, pieces) {
+        let found = match run(kernel, way, inputs, vars, pieces) {
             Ok(found) => found,
             Err(error) => return Some(error),
         };
@@ -322,20 +372,20 @@ pub(super) fn inputs(kernel: &Kernel, random: &mut Random) -> Vec<Vec<u8>> {
     kernel.params().iter().map(|it| values(it.dtype, it.len as usize, random)).collect()
 }
 
-/// What the device says of itself when it is limited to this instruction set and two threads.
-pub(super) fn caps(isa: Isa) -> Caps {
-    Config { level: None, threads: Some(2), ..Config::default() }.caps(Some(isa))
+/// The kernel as the device gets it: passes chosen for it, what it lacks expanded.
+pub(super) fn legal(kernel: &Kernel, way: Way) -> Kernel {
+    let caps = way.caps();
+    legalize(&optimize(kernel, &caps), &caps).expect("the CPU can do everything")
 }
 
-/// The kernel as the device gets it: passes chosen for it, what it lacks expanded.
+/// As [`legal`], for machine code.
 pub(super) fn tuned(kernel: &Kernel, isa: Isa) -> Kernel {
-    let caps = caps(isa);
-    legalize(&optimize(kernel, &caps), &caps).expect("the CPU can do everything")
+    legal(kernel, Way::Machine(isa))
 }
 
 /// The code of a kernel as text.
 pub(super) fn disassemble(kernel: &Kernel, isa: Isa) -> String {
-    let Ok((code, entries, _)) = assemble(kernel, &super::split::split(kernel), Target::of(isa))
+    let Ok((code, entries, _)) = assemble(kernel, &crate::split::split(kernel), Target::of(isa))
     else {
         return "no code".to_owned();
     };

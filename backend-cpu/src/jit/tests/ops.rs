@@ -1,7 +1,6 @@
 //! Every op on every dtype and lane count, on interesting values.
 
-use super::{Random, check_isa, isas, values};
-use crate::jit::Isa;
+use super::{Random, Way, check_way, values, ways};
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind, Op, Space, Type, Value};
 use zyx_core::{BinaryOp, DType, Scalar, TernaryOp, UnaryOp};
 
@@ -9,10 +8,10 @@ use zyx_core::{BinaryOp, DType, Scalar, TernaryOp, UnaryOp};
 const TRIPS: i64 = 40;
 
 /// Lane counts whose vectors of `size` bytes fit the instruction set.
-pub(super) fn lane_counts(isa: Isa, size: usize) -> Vec<u8> {
+pub(super) fn lane_counts(way: Way, size: usize) -> Vec<u8> {
     [1u8, 2, 4, 8, 16, 32, 64]
         .into_iter()
-        .filter(|&n| usize::from(n) * size <= isa.vector_bytes())
+        .filter(|&n| usize::from(n) * size <= way.vector_bytes())
         .collect()
 }
 
@@ -38,21 +37,21 @@ pub(super) fn elementwise(
     b.finish()
 }
 
-fn test(kernel: &Kernel, isa: Isa, seed: u64, context: &str) {
+fn test(kernel: &Kernel, way: Way, seed: u64, context: &str) {
     let mut random = Random(seed);
     let inputs: Vec<Vec<u8>> =
         kernel.params().iter().map(|it| values(it.dtype, it.len as usize, &mut random)).collect();
-    check_isa(kernel, isa, &inputs, &[], context);
+    check_way(kernel, way, &inputs, &[], context);
 }
 
 #[test]
 fn unary_ops() {
-    for isa in isas() {
+    for way in ways() {
         for &op in UnaryOp::ALL {
             for &dtype in DType::ALL.iter().filter(|&&d| op.domain().contains(d)) {
-                for lanes in lane_counts(isa, dtype.size()) {
+                for lanes in lane_counts(way, dtype.size()) {
                     let kernel = elementwise(&[dtype], dtype, lanes, |b, x| b.unary(op, x[0]));
-                    test(&kernel, isa, 1, &format!("{op} {dtype} x {lanes}"));
+                    test(&kernel, way, 1, &format!("{op} {dtype} x {lanes}"));
                 }
             }
         }
@@ -61,17 +60,17 @@ fn unary_ops() {
 
 #[test]
 fn binary_ops() {
-    for isa in isas() {
+    for way in ways() {
         for &op in BinaryOp::ALL {
             for &dtype in DType::ALL.iter().filter(|&&d| op.domain().contains(d)) {
-                for lanes in lane_counts(isa, dtype.size()) {
+                for lanes in lane_counts(way, dtype.size()) {
                     let kernel = elementwise(&[dtype; 2], op.result(dtype), lanes, |b, x| {
                         b.binary(op, x[0], x[1])
                     });
                     let context = format!("{op} {dtype} x {lanes}");
-                    test(&kernel, isa, 2, &context);
+                    test(&kernel, way, 2, &context);
                     if !dtype.is_float() && op.result(dtype) == dtype {
-                        small_second_operand(op, dtype, lanes, isa, &context);
+                        small_second_operand(op, dtype, lanes, way, &context);
                     }
                 }
             }
@@ -80,7 +79,7 @@ fn binary_ops() {
 }
 
 /// Shifts, divisions and powers by small numbers, which random bits rarely are.
-fn small_second_operand(op: BinaryOp, dtype: DType, lanes: u8, isa: Isa, context: &str) {
+fn small_second_operand(op: BinaryOp, dtype: DType, lanes: u8, way: Way, context: &str) {
     if dtype == DType::Bool {
         return;
     }
@@ -89,14 +88,14 @@ fn small_second_operand(op: BinaryOp, dtype: DType, lanes: u8, isa: Isa, context
         let small = b.binary(BinaryOp::And, x[1], mask);
         b.binary(op, x[0], small)
     });
-    test(&kernel, isa, 3, context);
+    test(&kernel, way, 3, context);
 }
 
 #[test]
 fn binary_ops_with_a_constant() {
     let constants =
         [0i64, 1, -1, 2, 3, 5, 7, -7, 8, 10, 31, 32, 33, 63, 64, 100, i64::MIN, i64::MAX];
-    for isa in isas() {
+    for way in ways() {
         for &op in BinaryOp::ALL {
             for &dtype in DType::ALL.iter().filter(|&&d| op.domain().contains(d)) {
                 for constant in constants {
@@ -107,7 +106,7 @@ fn binary_ops_with_a_constant() {
                             let (u, v) = if swap { (c, x[0]) } else { (x[0], c) };
                             b.binary(op, u, v)
                         });
-                        test(&kernel, isa, 4, &format!("{op} {dtype} {constant} swap {swap}"));
+                        test(&kernel, way, 4, &format!("{op} {dtype} {constant} swap {swap}"));
                     }
                 }
             }
@@ -117,23 +116,23 @@ fn binary_ops_with_a_constant() {
 
 #[test]
 fn ternary_ops() {
-    for isa in isas() {
+    for way in ways() {
         for &dtype in DType::ALL {
-            for lanes in lane_counts(isa, dtype.size()) {
+            for lanes in lane_counts(way, dtype.size()) {
                 let kernel = elementwise(&[DType::Bool, dtype, dtype], dtype, lanes, |b, x| {
                     b.select(x[0], x[1], x[2])
                 });
-                test(&kernel, isa, 5, &format!("where {dtype} x {lanes}"));
+                test(&kernel, way, 5, &format!("where {dtype} x {lanes}"));
                 let kernel = elementwise(&[dtype; 4], dtype, lanes, |b, x| {
                     let cond = b.binary(BinaryOp::Lt, x[0], x[1]);
                     b.select(cond, x[2], x[3])
                 });
-                test(&kernel, isa, 6, &format!("compare and select {dtype} x {lanes}"));
+                test(&kernel, way, 6, &format!("compare and select {dtype} x {lanes}"));
                 if dtype.is_float() {
                     let kernel = elementwise(&[dtype; 3], dtype, lanes, |b, x| {
                         b.ternary(TernaryOp::MulAdd, x[0], x[1], x[2])
                     });
-                    test(&kernel, isa, 7, &format!("muladd {dtype} x {lanes}"));
+                    test(&kernel, way, 7, &format!("muladd {dtype} x {lanes}"));
                 }
             }
         }
@@ -142,11 +141,11 @@ fn ternary_ops() {
 
 #[test]
 fn masks_meet_elements_of_every_width() {
-    for isa in isas() {
+    for way in ways() {
         for &from in DType::ALL {
             for &to in DType::ALL {
                 let size = from.size().max(to.size());
-                for lanes in lane_counts(isa, size) {
+                for lanes in lane_counts(way, size) {
                     let kernel =
                         elementwise(&[from, from, from, from, to, to], to, lanes, |b, x| {
                             let p = b.binary(BinaryOp::Le, x[0], x[1]);
@@ -155,7 +154,7 @@ fn masks_meet_elements_of_every_width() {
                             let cond = b.binary(BinaryOp::Xor, p, r);
                             b.select(cond, x[4], x[5])
                         });
-                    test(&kernel, isa, 8, &format!("{from} masks {to} x {lanes}"));
+                    test(&kernel, way, 8, &format!("{from} masks {to} x {lanes}"));
                 }
             }
         }
@@ -164,9 +163,9 @@ fn masks_meet_elements_of_every_width() {
 
 #[test]
 fn folds_extracts_and_splats() {
-    for isa in isas() {
+    for way in ways() {
         for &dtype in DType::ALL {
-            for lanes in lane_counts(isa, dtype.size()).into_iter().filter(|&n| n > 1) {
+            for lanes in lane_counts(way, dtype.size()).into_iter().filter(|&n| n > 1) {
                 for &op in BinaryOp::ALL.iter().filter(|op| op.is_associative()) {
                     if !op.domain().contains(dtype) {
                         continue;
@@ -180,7 +179,7 @@ fn folds_extracts_and_splats() {
                         let cond = b.binary(BinaryOp::Eq, x[0], x[1]);
                         b.select(cond, all, one)
                     });
-                    test(&kernel, isa, 9, &format!("fold {op} {dtype} x {lanes}"));
+                    test(&kernel, way, 9, &format!("fold {op} {dtype} x {lanes}"));
                 }
             }
         }
@@ -189,14 +188,14 @@ fn folds_extracts_and_splats() {
 
 #[test]
 fn gathers_scatters_and_guards() {
-    for isa in isas() {
+    for way in ways() {
         for &dtype in DType::ALL {
             for index in [DType::I32, DType::I64] {
                 let size = dtype.size().max(index.size());
-                for lanes in lane_counts(isa, size) {
+                for lanes in lane_counts(way, size) {
                     for guarded in [false, true] {
                         let kernel = scatter(dtype, index, lanes, guarded);
-                        test(&kernel, isa, 10, &format!("{dtype} by {index} x {lanes}"));
+                        test(&kernel, way, 10, &format!("{dtype} by {index} x {lanes}"));
                     }
                 }
             }
@@ -240,14 +239,14 @@ fn scatter(dtype: DType, index: DType, lanes: u8, guarded: bool) -> Kernel {
 /// Parts of complex numbers: stores that fill each other's gaps, and those that something comes between.
 #[test]
 fn every_second_element() {
-    for isa in isas() {
+    for way in ways() {
         for dtype in [DType::F32, DType::I32, DType::F64, DType::U16] {
-            for lanes in lane_counts(isa, dtype.size().max(8)).into_iter().filter(|&n| n > 1) {
+            for lanes in lane_counts(way, dtype.size().max(8)).into_iter().filter(|&n| n > 1) {
                 for (first, second) in [(0, 1), (1, 0), (0, 0), (0, 3), (2, 3)] {
                     for between in [Between::Nothing, Between::Load, Between::Slot] {
                         let kernel = pairs((dtype, lanes), (first, second), between);
                         let name = format!("{dtype} x {lanes} at {first}, {second}, {between:?}");
-                        test(&kernel, isa, 12, &name);
+                        test(&kernel, way, 12, &name);
                     }
                 }
             }
@@ -308,12 +307,12 @@ fn pairs((dtype, lanes): (DType, u8), (first, second): (i64, i64), between: Betw
 
 #[test]
 fn masked_rows() {
-    for isa in isas() {
+    for way in ways() {
         for &dtype in DType::ALL {
-            for lanes in lane_counts(isa, dtype.size().max(4)).into_iter().filter(|&n| n > 1) {
+            for lanes in lane_counts(way, dtype.size().max(4)).into_iter().filter(|&n| n > 1) {
                 for rest in [0i64, 1, i64::from(lanes) / 2, i64::from(lanes) - 1] {
                     let kernel = masked_row(dtype, lanes, rest);
-                    test(&kernel, isa, 11, &format!("{dtype} x {lanes}, {rest} left"));
+                    test(&kernel, way, 11, &format!("{dtype} x {lanes}, {rest} left"));
                 }
             }
         }

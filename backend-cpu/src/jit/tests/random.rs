@@ -1,8 +1,7 @@
 //! Random kernels: nests of loops and conditions, storage, vectors of all widths, guards, enough
 //! live values to spill every register file. A failing seed reproduces the kernel.
 
-use super::{Random, check_isa, inputs, isas};
-use crate::jit::Isa;
+use super::{Random, Way, check_way, inputs, ways};
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind, Op, Space, Type, Value};
 use zyx_core::testing::generate;
 use zyx_core::{BinaryOp, DType, Scalar, TernaryOp, UnaryOp};
@@ -39,14 +38,14 @@ const UNARY: [UnaryOp; 9] = [
 ];
 
 impl Generator {
-    fn new(seed: u64, isa: Isa) -> Self {
+    fn new(seed: u64, way: Way) -> Self {
         let mut random = Random(seed);
         let raw = random.below(4) == 0;
         let b = if raw { Builder::raw("random") } else { Builder::new("random") };
         Self {
             b,
             random,
-            bytes: isa.vector_bytes(),
+            bytes: way.vector_bytes(),
             visible: vec![Vec::new()],
             inputs: Vec::new(),
             outputs: Vec::new(),
@@ -434,19 +433,19 @@ impl Generator {
     }
 }
 
-fn check_seed(seed: u64, isa: Isa) {
-    let kernel = Generator::new(seed, isa).kernel();
+fn check_seed(seed: u64, way: Way) {
+    let kernel = Generator::new(seed, way).kernel();
     let mut random = Random(seed ^ 0x5eed);
     let inputs = inputs(&kernel, &mut random);
     let vars = [random.next() % 6, 2.5f32.to_bits().into(), random.next() % 6];
-    check_isa(&kernel, isa, &inputs, &vars, &format!("seed {seed}"));
+    check_way(&kernel, way, &inputs, &vars, &format!("seed {seed}"));
 }
 
 #[test]
 fn random_kernels_agree_with_the_interpreter() {
-    for isa in isas() {
+    for way in ways() {
         for seed in 0..400 {
-            check_seed(seed, isa);
+            check_seed(seed, way);
         }
     }
 }
@@ -454,9 +453,9 @@ fn random_kernels_agree_with_the_interpreter() {
 #[test]
 #[ignore = "takes minutes; for changes of the allocator and of lowering"]
 fn many_random_kernels_agree_with_the_interpreter() {
-    for isa in isas() {
+    for way in ways() {
         for seed in 400..20_000 {
-            check_seed(seed, isa);
+            check_seed(seed, way);
         }
     }
 }
@@ -464,11 +463,11 @@ fn many_random_kernels_agree_with_the_interpreter() {
 /// The core's own generator: other shapes of kernels, 32-bit indices, atomics.
 #[test]
 fn kernels_of_the_core_generator_agree_with_the_interpreter() {
-    for isa in isas() {
+    for way in ways() {
         for seed in 0..600 {
             let options = generate::Options {
                 size: 8 + (seed as usize % 5) * 20,
-                max_lanes: (isa.vector_bytes() / 8) as u8,
+                max_lanes: (way.vector_bytes() / 8) as u8,
                 atomics: seed % 3 == 0,
                 // Nothing makes such vectors for a CPU: the interpreter runs kernels that have one.
                 joined: false,
@@ -477,7 +476,7 @@ fn kernels_of_the_core_generator_agree_with_the_interpreter() {
             let kernel = generate::random_kernel(seed, &options);
             let inputs = generate::random_inputs(&kernel, seed);
             let vars = generate::random_vars(&kernel, seed);
-            check_isa(&kernel, isa, &inputs, &vars, &format!("seed {seed}"));
+            check_way(&kernel, way, &inputs, &vars, &format!("seed {seed}"));
         }
     }
 }

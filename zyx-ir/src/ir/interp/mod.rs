@@ -32,7 +32,7 @@ mod decode;
 mod locals;
 mod machine;
 mod memory;
-mod scalar;
+pub mod scalar;
 mod shadow;
 
 use super::family::Member;

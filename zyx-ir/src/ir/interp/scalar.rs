@@ -10,9 +10,9 @@ use crate::ops::{BinaryOp, UnaryOp};
 use crate::scalar::Scalar;
 
 /// An operation on one slot.
-pub(super) type Fn1 = fn(u64) -> u64;
+pub type Fn1 = fn(u64) -> u64;
 /// An operation on two slots.
-pub(super) type Fn2 = fn(u64, u64) -> u64;
+pub type Fn2 = fn(u64, u64) -> u64;
 
 macro_rules! int_binary {
     ($t:ty, $op:expr) => {{
@@ -66,7 +66,7 @@ macro_rules! float_binary {
 }
 
 /// The fast form of a binary op on `dtype`.
-pub(super) fn binary(op: BinaryOp, dtype: DType) -> Option<Fn2> {
+pub fn binary(op: BinaryOp, dtype: DType) -> Option<Fn2> {
     match dtype {
         DType::I64 => int_binary!(i64, op),
         DType::I32 => int_binary!(i32, op),
@@ -112,7 +112,7 @@ macro_rules! float_unary_rows {
 }
 
 /// The fast form of a unary op on `dtype`.
-pub(super) fn unary(op: UnaryOp, dtype: DType) -> Option<Fn1> {
+pub fn unary(op: UnaryOp, dtype: DType) -> Option<Fn1> {
     match dtype {
         DType::F32 => float_unary_rows!(f32, op),
         DType::F64 => float_unary_rows!(f64, op),
@@ -122,7 +122,7 @@ pub(super) fn unary(op: UnaryOp, dtype: DType) -> Option<Fn1> {
 }
 
 /// The fast form of a conversion.
-pub(super) fn cast(from: DType, to: DType) -> Option<Fn1> {
+pub fn cast(from: DType, to: DType) -> Option<Fn1> {
     Some(match (from, to) {
         (DType::I32, DType::I64) => |x| x as i32 as i64 as u64,
         (DType::I64, DType::I32 | DType::U32) => |x| x as u32 as u64,
@@ -141,7 +141,7 @@ pub(super) fn cast(from: DType, to: DType) -> Option<Fn1> {
 }
 
 /// `op` on slots of `dtype`, by the table's definition.
-pub(super) fn eval_binary(op: BinaryOp, dtype: DType, x: u64, y: u64) -> u64 {
+pub fn eval_binary(op: BinaryOp, dtype: DType, x: u64, y: u64) -> u64 {
     op.eval(Scalar::from_bits(dtype, x), Scalar::from_bits(dtype, y)).bits()
 }
 

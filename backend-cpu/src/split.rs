@@ -10,14 +10,14 @@ use zyx_core::ir::{Kernel, LoopKind, Op, Value};
 
 /// A part of a kernel that becomes one function.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(crate) struct Part {
     /// The parallel loop whose iterations are the function's range, if there is one.
-    pub(super) parallel: Option<Value>,
+    pub(crate) parallel: Option<Value>,
     /// The ops that belong to it.
-    pub(super) ops: Vec<bool>,
+    pub(crate) ops: Vec<bool>,
 }
 
-pub(super) fn split(kernel: &Kernel) -> Vec<Part> {
+pub(crate) fn split(kernel: &Kernel) -> Vec<Part> {
     let ends = kernel.region_ends();
     let n = kernel.ops().len();
     let shareable = shareable(kernel, &ends);
@@ -93,7 +93,7 @@ fn add_needed(kernel: &Kernel, part: &mut Part) {
 }
 
 /// Ranges of parts that may run at once: none of a range accesses what another of it writes.
-pub(super) fn phases(kernel: &Kernel, parts: &[Part]) -> Vec<std::ops::Range<usize>> {
+pub(crate) fn phases(kernel: &Kernel, parts: &[Part]) -> Vec<std::ops::Range<usize>> {
     let mut phases: Vec<std::ops::Range<usize>> = Vec::new();
     // What the last phase reads and writes, by slot.
     let mut used: Vec<[bool; 2]> = Vec::new();

@@ -1,5 +1,5 @@
-//! What lowering needs to know of a kernel before it starts: how often and until when values are
-//! used, and which storage lives in registers.
+//! What both ways to run a kernel need to know of it before they translate it: how often and until
+//! when values are used, and which storage lives in registers.
 //!
 //! Register storage whose indices are all constant is *promoted*: each element becomes one
 //! register that is written many times. A load of it need not copy, as long as nothing is stored
@@ -9,31 +9,26 @@
 
 use zyx_core::ir::{Kernel, Op, Space, Type, Value};
 
-use crate::jit::target::Isa;
-use zyx_core::DType;
-
 /// Storage larger than this is not promoted.
 const MAX_PROMOTED: u32 = 256;
 
 /// One element of promoted storage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Slot(pub(super) u32);
+pub(crate) struct Slot(pub(crate) u32);
 
 #[derive(Debug)]
-pub(in crate::jit) struct Facts {
+pub(crate) struct Facts {
     /// For each op, the `End` that closes its region (itself if it opens none).
-    pub(super) ends: Vec<usize>,
+    pub(crate) ends: Vec<usize>,
     /// How many operands name each value.
-    pub(super) uses: Vec<u32>,
+    pub(crate) uses: Vec<u32>,
     /// For promoted storage, its first slot.
-    pub(super) promoted: Vec<Option<Slot>>,
-    pub(super) n_slots: usize,
+    pub(crate) promoted: Vec<Option<Slot>>,
+    pub(crate) n_slots: usize,
     /// The slot a value's register is, because the value is stored there.
-    pub(super) target: Vec<Option<Slot>>,
+    pub(crate) target: Vec<Option<Slot>>,
     /// For loads from slots: whether the loaded value is the slot's register itself.
-    pub(super) alias: Vec<bool>,
-    /// Loads that walk along a row for the second time.
-    pub(super) revisits: Vec<bool>,
+    pub(crate) alias: Vec<bool>,
 }
 
 /// An access of a slot: where, and whether it writes.
@@ -47,7 +42,8 @@ struct Access {
 }
 
 impl Facts {
-    pub(in crate::jit) fn new(kernel: &Kernel, isa: Isa) -> Self {
+    /// Storage of elements of type `ty` may live in registers where `fits(ty)`.
+    pub(crate) fn new(kernel: &Kernel, fits: impl Fn(Type) -> bool) -> Self {
         let n = kernel.ops().len();
         let ends = kernel.region_ends();
         let mut uses = vec![0; n];
@@ -58,16 +54,9 @@ impl Facts {
                 }
             }
         }
-        let (promoted, n_slots) = promote(kernel, isa);
-        let mut facts = Self {
-            ends,
-            uses,
-            promoted,
-            n_slots,
-            target: vec![None; n],
-            alias: vec![false; n],
-            revisits: super::revisit::revisits(kernel),
-        };
+        let (promoted, n_slots) = promote(kernel, fits);
+        let mut facts =
+            Self { ends, uses, promoted, n_slots, target: vec![None; n], alias: vec![false; n] };
         if n_slots > 0 {
             facts.connect(kernel);
         }
@@ -75,7 +64,7 @@ impl Facts {
     }
 
     /// The slot that an access of `buf` at `index` means, if `buf` is promoted.
-    pub(super) fn slot(&self, kernel: &Kernel, buf: Value, index: Value) -> Option<Slot> {
+    pub(crate) fn slot(&self, kernel: &Kernel, buf: Value, index: Value) -> Option<Slot> {
         let Slot(first) = self.promoted[buf.idx()]?;
         let element = kernel.constant(index)?.to_i64();
         Some(Slot(first + element as u32))
@@ -195,7 +184,7 @@ impl Facts {
 }
 
 /// For each op the region it stands in (`usize::MAX` at the top).
-pub(super) fn parents(kernel: &Kernel) -> Vec<usize> {
+pub(crate) fn parents(kernel: &Kernel) -> Vec<usize> {
     let mut open = Vec::new();
     let mut parents = Vec::with_capacity(kernel.ops().len());
     for (i, op) in kernel.ops().iter().enumerate() {
@@ -210,14 +199,13 @@ pub(super) fn parents(kernel: &Kernel) -> Vec<usize> {
     parents
 }
 
-fn promote(kernel: &Kernel, isa: Isa) -> (Vec<Option<Slot>>, usize) {
+fn promote(kernel: &Kernel, may: impl Fn(Type) -> bool) -> (Vec<Option<Slot>>, usize) {
     let n = kernel.ops().len();
     let mut fits = vec![false; n];
     for (value, op, ty) in kernel.iter() {
         match op {
             Op::Alloc { space: Space::Register, len } => {
-                let masks = ty.dtype == DType::Bool && ty.is_vector() && isa == Isa::Avx2;
-                fits[value.idx()] = len <= MAX_PROMOTED && !masks;
+                fits[value.idx()] = len <= MAX_PROMOTED && may(ty);
             }
             Op::Load { buf, index, .. } => {
                 let whole = whole_element(kernel, buf, index, ty);
