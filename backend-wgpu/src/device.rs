@@ -97,7 +97,11 @@ impl WgpuDevice {
         };
         // WGSL lets drivers flush, round a multiply-add twice and others once, and has no way to ask.
         device.caps.contracts = true;
-        device.caps.flushes_subnormals = probe::flushed_subnormals(&device)?;
+        device.caps.flushes_subnormals = match cfg!(target_arch = "wasm32") {
+            // It can only be asked while nobody waits.
+            true => DTypeSet::of(&[DType::F32]),
+            false => probe::flushed_subnormals(&device)?,
+        };
         // A driver that flushes does so in sums and products as well.
         if facts.probes && probe::muladd(&device)?.rounds_once {
             device.caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::of(&[DType::F32]);
@@ -135,6 +139,10 @@ impl WgpuDevice {
     pub(crate) fn wait_for(&self, index: wgpu::SubmissionIndex) -> Result<(), DeviceError> {
         if fault::is_injected("poll") {
             return Err(self.error("synchronize", "poll failed".to_owned()));
+        }
+        if cfg!(target_arch = "wasm32") {
+            let reason = "a page cannot wait for its device; await a value of it";
+            return Err(self.error("synchronize", reason.to_owned()));
         }
         let poll = wgpu::PollType::Wait { submission_index: Some(index), timeout: None };
         // wgpu panics where a device is lost meanwhile; there is nothing left to be inconsistent.
@@ -369,6 +377,22 @@ impl Device for WgpuDevice {
         let words = self.read_words(stream, src, start, end - start)?;
         dst.copy_from_slice(&words[offset - start..][..dst.len()]);
         Ok(())
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn tells(&self) -> bool {
+        true
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn read_later(
+        &self,
+        stream: &mut WgpuStream,
+        src: &WgpuBuffer,
+        bytes: usize,
+        done: zyx_core::hal::OnRead,
+    ) {
+        stream.read_later(self, src, bytes, done);
     }
 
     fn copy(

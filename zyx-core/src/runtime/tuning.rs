@@ -9,6 +9,7 @@
 //!
 //! Locks: the state has one, held for moments, never while anything is compiled or run.
 
+use crate::clock::Instant;
 use super::buffer::{Buffer, Pinned};
 use super::caches::TUNED;
 use super::device::{Device, Inner};
@@ -26,7 +27,7 @@ use library::Offer;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use store::{Store, identity};
 
 mod library;
