@@ -6,7 +6,7 @@
 //! one uniform buffer, chosen by a dynamic offset, so launches with other scalars share their bind
 //! group. The first part stays zero for launches without scalars.
 
-use crate::device::{Compiled, WgpuBuffer, WgpuDevice};
+use crate::device::{Compiled, Variant, WgpuBuffer, WgpuDevice};
 use crate::groups::Groups;
 use crate::wgsl;
 use std::sync::Arc;
@@ -222,10 +222,8 @@ impl WgpuStream {
         };
         let (mapped, spec) = (staging.clone(), device.info().spec.clone());
         staging.map_async(wgpu::MapMode::Read, 0..words, move |result| {
-            let failed = |reason: String| DeviceError::Driver {
-                context: format!("read on {spec}"),
-                reason,
-            };
+            let failed =
+                |reason: String| DeviceError::Driver { context: format!("read on {spec}"), reason };
             let read = result.map_err(|error| failed(error.to_string())).and_then(|()| {
                 let view = mapped.slice(0..words).get_mapped_range();
                 Ok(view.map_err(|error| failed(error.to_string()))?[..bytes].to_vec())
@@ -261,13 +259,13 @@ impl WgpuStream {
     fn bind(
         &self,
         device: &WgpuDevice,
-        compiled: &Compiled,
+        (compiled, variant): (&Compiled, &Variant),
         buffers: &[(&WgpuBuffer, usize)],
     ) -> Result<wgpu::BindGroup, DeviceError> {
         let module = &compiled.module;
         let scalars = if module.words > 0 { self.id } else { 0 };
         let parts = buffers.iter().map(|(buffer, offset)| (buffer.id, *offset)).collect();
-        device.bind_groups.get((compiled.id, scalars, parts), || {
+        device.bind_groups.get((variant.id, scalars, parts), || {
             let resource = |buffer, offset, bytes: u64| {
                 let size = wgpu::BufferSize::new(bytes);
                 wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size })
@@ -291,7 +289,7 @@ impl WgpuStream {
             device.scoped("create_bind_group", || {
                 device.device.create_bind_group(&wgpu::BindGroupDescriptor {
                     label: None,
-                    layout: &compiled.layout,
+                    layout: &variant.layout,
                     entries: &entries,
                 })
             })
@@ -318,9 +316,10 @@ impl WgpuStream {
             self.flush(device)?;
         }
         let at = self.place(device, compiled, &vars)? as u32;
-        let group = self.bind(device, compiled, &buffers)?;
+        let variant = compiled.variant(device, &buffers)?;
+        let group = self.bind(device, (compiled, &variant), &buffers)?;
         let offsets: &[u32] = if compiled.module.words > 0 { &[at] } else { &[] };
-        for (entry, pipeline) in compiled.module.unit.entries.iter().zip(&compiled.pipelines) {
+        for (entry, pipeline) in compiled.module.unit.entries.iter().zip(&variant.pipelines) {
             let grid = entry.grid(&compiled.module.kernel, &vars, caps.max_groups);
             let Some(groups) = grid else { continue };
             if self.pass.is_none() {

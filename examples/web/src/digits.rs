@@ -52,7 +52,8 @@ fn idx(file: &[u8]) -> Result<(Vec<usize>, &[u8])> {
         bytes.map(u32::from_be_bytes).ok_or_else(|| wrong("it ends in its header"))
     };
     let axes = word(0)? as usize & 0xff;
-    let shape = (0..axes).map(|axis| Ok(word(4 + 4 * axis)? as usize)).collect::<Result<Vec<_>>>()?;
+    let shape =
+        (0..axes).map(|axis| Ok(word(4 + 4 * axis)? as usize)).collect::<Result<Vec<_>>>()?;
     let bytes = &file[4 + 4 * axes..];
     match shape.iter().product::<usize>() == bytes.len() {
         true => Ok((shape, bytes)),

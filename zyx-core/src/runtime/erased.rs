@@ -6,9 +6,8 @@
 
 use crate::clock::Instant;
 use crate::hal::{
-    OnRead,
-    self, Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording,
-    Signature, Traffic,
+    self, Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, OnRead,
+    Recording, Signature, Traffic,
 };
 use crate::ir::{Member, Verified};
 use smallvec::SmallVec;

@@ -9,12 +9,12 @@
 //!
 //! Locks: the state has one, held for moments, never while anything is compiled or run.
 
-use crate::clock::Instant;
 use super::buffer::{Buffer, Pinned};
 use super::caches::TUNED;
 use super::device::{Device, Inner};
 use super::erased::Program;
 use super::stats::Counters;
+use crate::clock::Instant;
 use crate::error::Result;
 use crate::hal::{Arg, CompileError, DiskCache};
 use crate::ir::{Access, Kernel, Rewritten, Verified};
