@@ -43,7 +43,8 @@ impl Facts {
             // WGSL allows 2.5 units, which drivers of GPUs make use of. Those for CPUs divide by the
             // instruction.
             exact_division: info.device_type == wgpu::DeviceType::Cpu,
-            probes: info.device_type != wgpu::DeviceType::Cpu,
+            // In a browser what a device computed is not there before it is open.
+            probes: info.device_type != wgpu::DeviceType::Cpu && !cfg!(target_arch = "wasm32"),
             // Whether a driver watches its GPU cannot be asked.
             max_launch: match info.device_type {
                 wgpu::DeviceType::Cpu => 0,

@@ -10,14 +10,14 @@ use crate::fault::{self, Faults};
 use crate::stream::{BindGroups, WgpuEvent, WgpuStream};
 use crate::wgsl::{self, Module};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use zyx_core::codegen::Entry;
 use zyx_core::hal::{
     Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, Extent, Rounding, Signature, Traffic,
-    TrafficCounter, probe,
+    TrafficCounter, lock, probe,
 };
-use zyx_core::ir::{Kernel, VarInfo, Verified};
+use zyx_core::ir::{Access, Kernel, VarInfo, Verified};
 use zyx_core::{DType, DTypeSet, TernaryOp};
 
 /// Sizes of buffers are multiples of this: whole words, and vectors of them.
@@ -65,15 +65,60 @@ pub struct WgpuProgram(pub(crate) Arc<Compiled>);
 
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    /// Never given to another program of the device.
-    pub(crate) id: u64,
     /// The scalar arguments of the kernel, of which the module's have the bits.
     pub(crate) vars: Vec<VarInfo>,
     signature: Signature,
     pub(crate) module: Module,
+    /// By the bindings that are read only.
+    variants: Mutex<Vec<(u64, Arc<Variant>)>>,
+}
+
+/// Pipelines of a program whose bindings are read only or not.
+#[derive(Debug)]
+pub(crate) struct Variant {
+    /// Never given to another variant of the device.
+    pub(crate) id: u64,
     pub(crate) layout: wgpu::BindGroupLayout,
     /// One for each entry of the module.
     pub(crate) pipelines: Vec<wgpu::ComputePipeline>,
+}
+
+impl Compiled {
+    /// The bindings, by bit, that a launch with these buffers only reads.
+    ///
+    /// Browsers refuse memory that is bound twice if one of the bindings may write, and a buffer of which
+    /// one is read only and another is not. Elsewhere nothing is read only: a plan's temporaries are parts of one buffer.
+    fn read_only(&self, buffers: &[(&WgpuBuffer, usize)]) -> u64 {
+        let bindings = &self.module.bindings;
+        if cfg!(not(target_arch = "wasm32")) || bindings.len() > 64 {
+            return 0;
+        }
+        let params = self.module.kernel.params();
+        let reads = |slot: usize| params[slot].access == Access::Read;
+        let written =
+            |id: u64| (0..params.len()).any(|slot| !reads(slot) && buffers[slot].0.id == id);
+        let read_only = |slot: usize| reads(slot) && !written(buffers[slot].0.id);
+        let bits =
+            bindings.iter().enumerate().map(|(i, part)| u64::from(read_only(part.slot)) << i);
+        bits.sum()
+    }
+
+    /// The pipelines for a launch with these buffers.
+    pub(crate) fn variant(
+        &self,
+        device: &WgpuDevice,
+        buffers: &[(&WgpuBuffer, usize)],
+    ) -> Result<Arc<Variant>, DeviceError> {
+        let read_only = self.read_only(buffers);
+        let mut variants = lock(&self.variants);
+        if let Some(known) = variants.iter().find(|known| known.0 == read_only) {
+            return Ok(known.1.clone());
+        }
+        let made = device.variant(&self.module, read_only);
+        let made = Arc::new(made.map_err(|reason| device.error("launch", reason))?);
+        variants.push((read_only, made.clone()));
+        Ok(made)
+    }
 }
 
 impl WgpuDevice {
@@ -97,7 +142,11 @@ impl WgpuDevice {
         };
         // WGSL lets drivers flush, round a multiply-add twice and others once, and has no way to ask.
         device.caps.contracts = true;
-        device.caps.flushes_subnormals = probe::flushed_subnormals(&device)?;
+        device.caps.flushes_subnormals = match cfg!(target_arch = "wasm32") {
+            // It can only be asked while nobody waits.
+            true => DTypeSet::of(&[DType::F32]),
+            false => probe::flushed_subnormals(&device)?,
+        };
         // A driver that flushes does so in sums and products as well.
         if facts.probes && probe::muladd(&device)?.rounds_once {
             device.caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::of(&[DType::F32]);
@@ -135,6 +184,10 @@ impl WgpuDevice {
     pub(crate) fn wait_for(&self, index: wgpu::SubmissionIndex) -> Result<(), DeviceError> {
         if fault::is_injected("poll") {
             return Err(self.error("synchronize", "poll failed".to_owned()));
+        }
+        if cfg!(target_arch = "wasm32") {
+            let reason = "a page cannot wait for its device; await a value of it";
+            return Err(self.error("synchronize", reason.to_owned()));
         }
         let poll = wgpu::PollType::Wait { submission_index: Some(index), timeout: None };
         // wgpu panics where a device is lost meanwhile; there is nothing left to be inconsistent.
@@ -184,6 +237,17 @@ impl WgpuDevice {
 
     fn build(&self, kernel: &Kernel, module: Module) -> Result<Compiled, String> {
         self.check_groups(&module.unit.entries)?;
+        let mut variants = Vec::new();
+        // In a browser the buffers of a launch tell which bindings are read only.
+        if cfg!(not(target_arch = "wasm32")) {
+            variants.push((0, Arc::new(self.variant(&module, 0)?)));
+        }
+        let vars = kernel.vars().to_vec();
+        let (signature, variants) = (Signature::of(kernel), Mutex::new(variants));
+        Ok(Compiled { vars, signature, module, variants })
+    }
+
+    fn variant(&self, module: &Module, read_only: u64) -> Result<Variant, String> {
         let device = &self.device;
         let entry = |binding: usize, ty, has_dynamic_offset| wgpu::BindGroupLayoutEntry {
             binding: binding as u32,
@@ -191,13 +255,17 @@ impl WgpuDevice {
             ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset, min_binding_size: None },
             count: None,
         };
-        let storage = wgpu::BufferBindingType::Storage { read_only: false };
         let n = module.bindings.len();
-        let mut slots: Vec<_> = (0..n).map(|i| entry(i, storage, false)).collect();
+        let storage = |i: usize| {
+            let read_only = i < 64 && read_only >> i & 1 != 0;
+            entry(i, wgpu::BufferBindingType::Storage { read_only }, false)
+        };
+        let mut slots: Vec<_> = (0..n).map(storage).collect();
         if module.words > 0 {
             slots.push(entry(n, wgpu::BufferBindingType::Uniform, true));
         }
-        let name = kernel.name();
+        let name = module.kernel.name();
+        let source = module.source(read_only);
         let made = fault::scoped(device, "create_shader_module", || {
             let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
                 label: Some(name),
@@ -208,7 +276,7 @@ impl WgpuDevice {
                 bind_group_layouts: &[Some(&layout)],
                 immediate_size: 0,
             });
-            let source = wgpu::ShaderSource::Wgsl(module.unit.source.as_str().into());
+            let source = wgpu::ShaderSource::Wgsl(source.as_str().into());
             let descriptor = wgpu::ShaderModuleDescriptor { label: Some(name), source };
             let checks = wgpu::ShaderRuntimeChecks::unchecked();
             // SAFETY: `compile` takes verified kernels only: accesses are in bounds of arguments that
@@ -234,9 +302,7 @@ impl WgpuDevice {
             made.map_err(|error| error.to_string())
         });
         let pipelines = pipelines.collect::<Result<_, _>>()?;
-        let vars = kernel.vars().to_vec();
-        let signature = Signature::of(kernel);
-        Ok(Compiled { id: self.id(), vars, signature, module, layout, pipelines })
+        Ok(Variant { id: self.id(), layout, pipelines })
     }
 
     /// Reads bytes from a multiple of four on, so many that they end at one.
@@ -369,6 +435,22 @@ impl Device for WgpuDevice {
         let words = self.read_words(stream, src, start, end - start)?;
         dst.copy_from_slice(&words[offset - start..][..dst.len()]);
         Ok(())
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn tells(&self) -> bool {
+        true
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn read_later(
+        &self,
+        stream: &mut WgpuStream,
+        src: &WgpuBuffer,
+        bytes: usize,
+        done: zyx_core::hal::OnRead,
+    ) {
+        stream.read_later(self, src, bytes, done);
     }
 
     fn copy(

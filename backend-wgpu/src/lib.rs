@@ -28,8 +28,8 @@ pub use device::{WgpuBuffer, WgpuDevice, WgpuProgram};
 pub use stream::{WgpuEvent, WgpuStream};
 
 use caps::Facts;
-use std::sync::LazyLock;
-use zyx_core::hal::{Backend, Caps, DeviceError, DeviceInfo, DeviceKind};
+use std::sync::{Mutex, OnceLock};
+use zyx_core::hal::{self, Backend, Caps, DeviceError, DeviceInfo, DeviceKind};
 
 /// Finds devices.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,25 +55,76 @@ impl Wgpu {
         caps::caps(&self.cut(Facts::typical()))
     }
 
+    /// Asks a browser for its first device, which answers while nobody waits. [`Backend::open`] finds
+    /// the answer. Elsewhere devices are opened when they are needed, and this does nothing.
+    ///
+    /// # Errors
+    /// When the browser has no WebGPU, or refuses.
+    pub async fn request(&self) -> Result<(), DeviceError> {
+        if !cfg!(target_arch = "wasm32") {
+            return Ok(());
+        }
+        if ADAPTERS.get().is_none_or(Vec::is_empty) {
+            let found = find().await;
+            if found.is_empty() {
+                return Err(refused(0, "this browser offers no adapter of WebGPU"));
+            }
+            // Another request may have found the same.
+            let _ = ADAPTERS.set(found);
+        }
+        let Some(adapter) = adapters().first() else { return Ok(()) };
+        let facts = self.cut(Facts::of(adapter));
+        let opened = adapter.request_device(&descriptor(&facts)).await;
+        let (device, queue) = opened.map_err(|error| refused(0, error))?;
+        hal::lock(&REQUESTED).push((0, device, queue));
+        Ok(())
+    }
+
     fn cut(self, facts: Facts) -> Facts {
         if self.minimal { facts.minimal() } else { facts }
     }
 }
 
 /// The adapters of this machine, looked for once.
+static ADAPTERS: OnceLock<Vec<wgpu::Adapter>> = OnceLock::new();
+
+/// Devices that were asked for and wait to be opened, with their ordinals.
+static REQUESTED: Mutex<Vec<(usize, wgpu::Device, wgpu::Queue)>> = Mutex::new(Vec::new());
+
+/// Looks for adapters.
+async fn find() -> Vec<wgpu::Adapter> {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.flags = wgpu::InstanceFlags::empty();
+    let found = wgpu::Instance::new(descriptor).enumerate_adapters(wgpu::Backends::all()).await;
+    let runs = |adapter: &wgpu::Adapter| {
+        let needed = wgpu::DownlevelFlags::COMPUTE_SHADERS;
+        adapter.get_downlevel_capabilities().flags.contains(needed)
+    };
+    found.into_iter().filter(runs).collect()
+}
+
+/// The adapters, in a browser those that [`Wgpu::request`] found.
 fn adapters() -> &'static [wgpu::Adapter] {
-    static ADAPTERS: LazyLock<Vec<wgpu::Adapter>> = LazyLock::new(|| {
-        let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-        descriptor.flags = wgpu::InstanceFlags::empty();
-        let instance = wgpu::Instance::new(descriptor);
-        let found = instance.enumerate_adapters(wgpu::Backends::all());
-        let runs = |adapter: &wgpu::Adapter| {
-            let needed = wgpu::DownlevelFlags::COMPUTE_SHADERS;
-            adapter.get_downlevel_capabilities().flags.contains(needed)
-        };
-        fault::ready(found).unwrap_or_default().into_iter().filter(runs).collect()
-    });
-    &ADAPTERS
+    match cfg!(target_arch = "wasm32") {
+        true => ADAPTERS.get().map_or(&[], Vec::as_slice),
+        false => ADAPTERS.get_or_init(|| fault::ready(find()).unwrap_or_default()),
+    }
+}
+
+/// What a device is asked to have.
+fn descriptor(facts: &Facts) -> wgpu::DeviceDescriptor<'static> {
+    wgpu::DeviceDescriptor {
+        label: Some("zyx"),
+        required_features: facts.features,
+        required_limits: facts.limits.clone(),
+        memory_hints: wgpu::MemoryHints::Performance,
+        ..wgpu::DeviceDescriptor::default()
+    }
+}
+
+fn refused(ordinal: usize, reason: impl ToString) -> DeviceError {
+    let context = format!("open {}:{ordinal}", Wgpu::NAME);
+    DeviceError::Driver { context, reason: reason.to_string() }
 }
 
 fn info(ordinal: usize, facts: &Facts) -> DeviceInfo {
@@ -96,24 +147,23 @@ impl Backend for Wgpu {
     }
 
     fn open(&self, ordinal: usize) -> Result<WgpuDevice, DeviceError> {
-        let refused = |reason: String| DeviceError::Driver {
-            context: format!("open {}:{ordinal}", Wgpu::NAME),
-            reason,
-        };
         let adapters = adapters();
-        let adapter =
-            adapters.get(ordinal).ok_or_else(|| refused(format!("{} devices", adapters.len())))?;
+        let adapter = adapters.get(ordinal).ok_or_else(|| match cfg!(target_arch = "wasm32") {
+            true => refused(ordinal, "in a browser devices are requested first"),
+            false => refused(ordinal, format!("{} devices", adapters.len())),
+        })?;
         let facts = self.cut(Facts::of(adapter));
-        let descriptor = wgpu::DeviceDescriptor {
-            label: Some("zyx"),
-            required_features: facts.features,
-            required_limits: facts.limits.clone(),
-            memory_hints: wgpu::MemoryHints::Performance,
-            ..wgpu::DeviceDescriptor::default()
+        let mut waiting = hal::lock(&REQUESTED);
+        let (device, queue) = match waiting.iter().position(|device| device.0 == ordinal) {
+            Some(at) => {
+                let (_, device, queue) = waiting.swap_remove(at);
+                (device, queue)
+            }
+            None => fault::ready(adapter.request_device(&descriptor(&facts)))
+                .ok_or_else(|| refused(ordinal, "in a browser devices are requested first"))?
+                .map_err(|error| refused(ordinal, error))?,
         };
-        let opened = fault::ready(adapter.request_device(&descriptor))
-            .ok_or_else(|| refused("the answer is not there yet".to_owned()))?;
-        let (device, queue) = opened.map_err(|error| refused(error.to_string()))?;
+        drop(waiting);
         WgpuDevice::new(ordinal, device, queue, facts)
     }
 }

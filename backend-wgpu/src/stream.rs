@@ -6,11 +6,13 @@
 //! one uniform buffer, chosen by a dynamic offset, so launches with other scalars share their bind
 //! group. The first part stays zero for launches without scalars.
 
-use crate::device::{Compiled, WgpuBuffer, WgpuDevice};
+use crate::device::{Compiled, Variant, WgpuBuffer, WgpuDevice};
 use crate::groups::Groups;
 use crate::wgsl;
 use std::sync::Arc;
 use zyx_core::hal::{Arg, DeviceError, TrafficCounter};
+#[cfg(target_arch = "wasm32")]
+use zyx_core::hal::{Device, OnRead};
 use zyx_core::legalize::lower_to_32_bit;
 
 /// Most launches gathered.
@@ -172,6 +174,10 @@ impl WgpuStream {
                 buffer(device, wanted, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST)?
             }
         };
+        if cfg!(target_arch = "wasm32") {
+            let reason = "a page cannot wait for its device; use `read_async` and `.await`";
+            return Err(device.error("read", reason.to_owned()));
+        }
         for (n, chunk) in dst.chunks_mut(CHUNK).enumerate() {
             self.pass = None;
             let (from, bytes) = ((offset + n * CHUNK) as u64, chunk.len() as u64);
@@ -190,6 +196,41 @@ impl WgpuStream {
         }
         self.reads = Some(staging);
         Ok(())
+    }
+
+    /// Copies the first `bytes` bytes to the host, in whole words, and tells when they are there.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn read_later(
+        &mut self,
+        device: &WgpuDevice,
+        src: &WgpuBuffer,
+        bytes: usize,
+        done: OnRead,
+    ) {
+        let words = bytes.next_multiple_of(4) as u64;
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let staging = buffer(device, words as usize, usage).and_then(|staging| {
+            self.pass = None;
+            let encoder = self.encoder(device);
+            encoder.copy_buffer_to_buffer(&src.raw, 0, &staging, 0, Some(words));
+            self.flush(device)?;
+            Ok(staging)
+        });
+        let staging = match staging {
+            Ok(staging) => staging,
+            Err(error) => return done(Err(error)),
+        };
+        let (mapped, spec) = (staging.clone(), device.info().spec.clone());
+        staging.map_async(wgpu::MapMode::Read, 0..words, move |result| {
+            let failed =
+                |reason: String| DeviceError::Driver { context: format!("read on {spec}"), reason };
+            let read = result.map_err(|error| failed(error.to_string())).and_then(|()| {
+                let view = mapped.slice(0..words).get_mapped_range();
+                Ok(view.map_err(|error| failed(error.to_string()))?[..bytes].to_vec())
+            });
+            mapped.unmap();
+            done(read);
+        });
     }
 
     /// Puts scalars where a launch finds them; gives their offset.
@@ -218,13 +259,13 @@ impl WgpuStream {
     fn bind(
         &self,
         device: &WgpuDevice,
-        compiled: &Compiled,
+        (compiled, variant): (&Compiled, &Variant),
         buffers: &[(&WgpuBuffer, usize)],
     ) -> Result<wgpu::BindGroup, DeviceError> {
         let module = &compiled.module;
         let scalars = if module.words > 0 { self.id } else { 0 };
         let parts = buffers.iter().map(|(buffer, offset)| (buffer.id, *offset)).collect();
-        device.bind_groups.get((compiled.id, scalars, parts), || {
+        device.bind_groups.get((variant.id, scalars, parts), || {
             let resource = |buffer, offset, bytes: u64| {
                 let size = wgpu::BufferSize::new(bytes);
                 wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size })
@@ -248,7 +289,7 @@ impl WgpuStream {
             device.scoped("create_bind_group", || {
                 device.device.create_bind_group(&wgpu::BindGroupDescriptor {
                     label: None,
-                    layout: &compiled.layout,
+                    layout: &variant.layout,
                     entries: &entries,
                 })
             })
@@ -275,9 +316,10 @@ impl WgpuStream {
             self.flush(device)?;
         }
         let at = self.place(device, compiled, &vars)? as u32;
-        let group = self.bind(device, compiled, &buffers)?;
+        let variant = compiled.variant(device, &buffers)?;
+        let group = self.bind(device, (compiled, &variant), &buffers)?;
         let offsets: &[u32] = if compiled.module.words > 0 { &[at] } else { &[] };
-        for (entry, pipeline) in compiled.module.unit.entries.iter().zip(&compiled.pipelines) {
+        for (entry, pipeline) in compiled.module.unit.entries.iter().zip(&variant.pipelines) {
             let grid = entry.grid(&compiled.module.kernel, &vars, caps.max_groups);
             let Some(groups) = grid else { continue };
             if self.pass.is_none() {

@@ -473,7 +473,7 @@ fn fans(op: &'static str, shape: &Shape) -> Result<[f64; 2]> {
 #[track_caller]
 fn small(op: &'static str, shape: &Shape) -> Result<usize> {
     match shape.checked_numel() {
-        Some(n) if n <= 1 << 32 => Ok(n),
+        Some(n) if n as u64 <= 1 << 32 => Ok(n),
         _ => Err(Init::refuse(op, format!("{shape} has more elements than are drawn one by one"))),
     }
 }

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod autodiff;
+mod clock;
 pub mod error;
 pub mod files;
 mod graph;

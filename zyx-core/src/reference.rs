@@ -8,6 +8,7 @@
 //! New memory is filled with ones: NaN as a float, -1 as an index. Whoever relies on fresh memory
 //! being zero is found out here.
 
+use crate::clock::Instant;
 use crate::hal::{
     Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo, DeviceKind, Traffic,
     TrafficCounter,
@@ -15,7 +16,7 @@ use crate::hal::{
 use crate::ir::Verified;
 use crate::ir::interp::{self, Binding, Options, Program};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The backend named `reference`, with one device.
 ///

@@ -161,6 +161,13 @@ pub trait OpenDevice: Sized {
     #[track_caller]
     fn open(spec: &str) -> Result<Self>;
 
+    /// As [`OpenDevice::open`], in a browser too, where a device of `wgpu` has to be asked for and answers while
+    /// nobody waits.
+    ///
+    /// # Errors
+    /// As [`OpenDevice::open`], and when the browser has no WebGPU.
+    fn request(spec: &str) -> impl Future<Output = Result<Self>>;
+
     /// The devices that are present, of all compiled-in backends. Those of a backend whose driver
     /// is missing are left out.
     fn list() -> Vec<DeviceInfo>;
@@ -169,6 +176,14 @@ pub trait OpenDevice: Sized {
 impl OpenDevice for Device {
     #[track_caller]
     fn open(spec: &str) -> Result<Device> {
+        runtime().device(spec)
+    }
+
+    async fn request(spec: &str) -> Result<Device> {
+        #[cfg(feature = "wgpu")]
+        if spec.split(':').next() == Some("wgpu") {
+            backend_wgpu::Wgpu::from_env().request().await?;
+        }
         runtime().device(spec)
     }
 

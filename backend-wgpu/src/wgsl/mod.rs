@@ -37,6 +37,19 @@ pub(crate) struct Module {
     pub(crate) words: usize,
 }
 
+impl Module {
+    /// The source with these bindings, by bit, declared as read only.
+    pub(crate) fn source(&self, read_only: u64) -> String {
+        let mut source = self.unit.source.clone();
+        for binding in (0..self.bindings.len()).filter(|&binding| read_only >> binding & 1 != 0) {
+            let [from, to] = ["read_write", "read"]
+                .map(|access| format!("@binding({binding}) var<storage, {access}>"));
+            source = source.replacen(&from, &to, 1);
+        }
+        source
+    }
+}
+
 /// A part of a buffer argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Binding {

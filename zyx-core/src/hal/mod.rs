@@ -134,6 +134,9 @@ pub trait Backend: Send + Sync + 'static {
     fn open(&self, ordinal: usize) -> Result<Self::Device, DeviceError>;
 }
 
+/// What is called with bytes that were read.
+pub type OnRead = Box<dyn FnOnce(Result<Vec<u8>, DeviceError>) + Send>;
+
 /// An open device. See the module documentation for the rules.
 pub trait Device: Send + Sync + 'static {
     /// Device memory; freed on drop, at the latest when queued work on it is done.
@@ -232,6 +235,24 @@ pub trait Device: Send + Sync + 'static {
         offset: usize,
         dst: &mut [u8],
     ) -> Result<(), DeviceError>;
+
+    /// Whether it reads by [`Device::read_later`], as in a browser, where no thread may wait for it.
+    fn tells(&self) -> bool {
+        false
+    }
+
+    /// Starts to copy the first `bytes` bytes of `src` to the host, behind what is on the stream, and calls `done`
+    /// with them when they are there. Asked only of a device that [`tells`](Device::tells).
+    fn read_later(
+        &self,
+        stream: &mut Self::Stream,
+        src: &Self::Buffer,
+        bytes: usize,
+        done: OnRead,
+    ) {
+        let mut read = vec![0; bytes];
+        done(self.read(stream, src, 0, &mut read).map(|()| read));
+    }
 
     /// Copies `bytes` bytes between two buffers of this device, each given with an offset.
     ///

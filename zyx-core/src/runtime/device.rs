@@ -15,6 +15,7 @@ use super::reads::Reader;
 use super::spill::{Buffers, Gate};
 use super::stats::{Counters, Stats};
 use super::tuning::Tuner;
+use crate::clock::Instant;
 use crate::error::{Error, Result};
 use crate::hal::{
     Call, Caps, CompileError, DeviceError, DeviceInfo, DeviceKind, HostOwner, Signature, lock,
@@ -28,7 +29,6 @@ use std::panic::Location;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
-use std::time::Instant;
 
 /// An open device. Cheap to clone; equal when it is the same open device.
 #[derive(Clone)]

@@ -4,15 +4,16 @@
 //! and programs become `Arc<dyn Any>`. A downcast can fail only if a buffer of one device reaches
 //! another, which [`Device`](super::Device) refuses, so it is an invariant and not an error.
 
+use crate::clock::Instant;
 use crate::hal::{
-    self, Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording,
-    Signature, Traffic,
+    self, Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, OnRead,
+    Recording, Signature, Traffic,
 };
 use crate::ir::{Member, Verified};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Memory of some device.
 pub(crate) type RawBuffer = Arc<dyn Any + Send + Sync>;
@@ -209,6 +210,8 @@ pub(crate) trait ErasedDevice: Send + Sync {
         src: &RawBuffer,
         dst: &mut [u8],
     ) -> Result<(), DeviceError>;
+    fn tells(&self) -> bool;
+    fn read_later(&self, stream: &mut RawStream, src: &RawBuffer, bytes: usize, done: OnRead);
     fn offers(&self, call: &Call) -> Option<bool>;
     fn library(&self, call: &Call) -> Option<Program>;
     fn library_way(&self, call: &Call, way: usize) -> Option<(String, Program)>;
@@ -363,6 +366,14 @@ impl<D: hal::Device> ErasedDevice for D {
 
     fn record(&self, s: &mut RawStream) -> Result<RawEvent, DeviceError> {
         Ok(Box::new(hal::Device::record(self, stream::<D>(s))?))
+    }
+
+    fn tells(&self) -> bool {
+        hal::Device::tells(self)
+    }
+
+    fn read_later(&self, s: &mut RawStream, src: &RawBuffer, bytes: usize, done: OnRead) {
+        hal::Device::read_later(self, stream::<D>(s), buffer::<D>(src), bytes, done);
     }
 
     fn read_after(

@@ -1,9 +1,11 @@
 //! Values on their way to the host while the program goes on.
 //!
-//! A device has a thread and a stream of its own for such reads, both made at the first. The program
-//! notes the place in its stream behind which the value is there, and hands over the buffer; the
-//! thread copies on its own stream, behind that place and beside all that is submitted afterwards. A
-//! buffer is pinned until it is copied, so its memory becomes nobody else's.
+//! A device that can tell when bytes are there, as one in a browser, is asked for them
+//! ([`hal::Device::read_later`](crate::hal::Device::read_later)). Any other has a thread and a stream of its own for such
+//! reads, both made at the first. The program notes the place in its stream behind which the value is
+//! there, and hands over the buffer; the thread copies on its own stream, behind that place and beside
+//! all that is submitted afterwards. A buffer is pinned until it is copied, so its memory becomes nobody
+//! else's. Where the system has no threads, the bytes are read at once.
 //!
 //! What fails on the way is the handle's error ([`Pending`]); the stream of the program knows nothing
 //! of it.
@@ -15,15 +17,18 @@ use super::stats::Counters;
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::hal::{DeviceError, lock};
-use std::cell::OnceCell;
+use std::future::Future;
 use std::marker::PhantomData;
-use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::pin::Pin;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 /// Elements on their way to the host; see [`Tensor::read_async`](crate::Tensor::read_async).
 ///
-/// Dropping it gives them up.
-#[must_use = "the elements come out of `wait`"]
+/// It is a future of what [`Pending::wait`] gives. A page of a browser has to await it, since a page that waits
+/// stops. Dropping it gives the elements up.
+#[must_use = "the elements come out of `wait` or `.await`"]
 pub struct Pending<T> {
     bytes: Reading,
     element: PhantomData<fn() -> T>,
@@ -36,7 +41,9 @@ impl<T: Element> Pending<T> {
 
     /// No elements, which are there.
     pub(crate) fn none() -> Pending<T> {
-        Pending::new(Reading { arrived: OnceCell::from(Ok(Vec::new())), from: channel().1 })
+        let (promise, reading) = promise();
+        promise.keep(Ok(Vec::new()));
+        Pending::new(reading)
     }
 
     /// Whether [`Pending::wait`] returns at once.
@@ -66,10 +73,22 @@ impl<T: Element> Pending<T> {
     /// ```
     ///
     /// # Errors
-    /// When the device fails on the way, or has failed to compute them.
+    /// When the device fails on the way, or has failed to compute them. In a page of a browser also when the
+    /// elements are not there yet: await them.
     pub fn wait(self) -> Result<Vec<T>> {
-        let bytes = self.bytes.wait()?;
-        Ok(bytes.chunks_exact(T::DTYPE.size()).map(T::read_le).collect())
+        self.bytes.wait().map(elements)
+    }
+}
+
+fn elements<T: Element>(bytes: Vec<u8>) -> Vec<T> {
+    bytes.chunks_exact(T::DTYPE.size()).map(T::read_le).collect()
+}
+
+impl<T: Element> Future for Pending<T> {
+    type Output = Result<Vec<T>>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.bytes.poll(context).map(|bytes| bytes.map(elements))
     }
 }
 
@@ -81,32 +100,92 @@ impl<T> std::fmt::Debug for Pending<T> {
 }
 
 /// Bytes on their way to the host.
-pub(crate) struct Reading {
-    arrived: OnceCell<Result<Vec<u8>>>,
-    from: Receiver<Result<Vec<u8>>>,
+pub(crate) struct Reading(Arc<Promised>);
+
+/// Who has the bytes, or is about to, tells by this; an error is told if it is dropped before.
+struct Promise(Arc<Promised>);
+
+/// What a [`Promise`] and its [`Reading`] share.
+#[derive(Default)]
+struct Promised {
+    state: Mutex<State>,
+    there: Condvar,
 }
+
+#[derive(Default)]
+struct State {
+    arrived: Option<Result<Vec<u8>>>,
+    /// The task that waits.
+    waker: Option<Waker>,
+}
+
+fn promise() -> (Promise, Reading) {
+    let promised = Arc::<Promised>::default();
+    (Promise(promised.clone()), Reading(promised))
+}
+
+impl Promise {
+    fn keep(self, result: Result<Vec<u8>>) {
+        self.tell(|| result);
+    }
+
+    /// Tells a result, if none was told.
+    fn tell(&self, result: impl FnOnce() -> Result<Vec<u8>>) {
+        let mut state = lock(&self.0.state);
+        if state.arrived.is_none() {
+            state.arrived = Some(result());
+        }
+        let waker = state.waker.take();
+        drop(state);
+        self.0.there.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        let reason = "what reads has panicked, or the device is gone";
+        self.tell(|| Err(failure(reason)));
+    }
+}
+
+fn failure(reason: &str) -> crate::Error {
+    DeviceError::Driver { context: "reading".to_owned(), reason: reason.to_owned() }.into()
+}
+
+/// Whether a thread may wait for another: a page of a browser may not.
+const MAY_WAIT: bool = cfg!(not(all(target_family = "wasm", not(target_feature = "atomics"))));
 
 impl Reading {
     fn is_done(&self) -> bool {
-        if self.arrived.get().is_none() {
-            match self.from.try_recv() {
-                Err(TryRecvError::Empty) => return false,
-                result => drop(self.arrived.set(result.unwrap_or_else(|_| Err(ended())))),
-            }
-        }
-        true
+        lock(&self.0.state).arrived.is_some()
     }
 
     fn wait(self) -> Result<Vec<u8>> {
-        let arrived = self.arrived.into_inner();
-        arrived.unwrap_or_else(|| self.from.recv().unwrap_or_else(|_| Err(ended())))
+        let mut state = lock(&self.0.state);
+        loop {
+            match state.arrived.take() {
+                Some(arrived) => return arrived,
+                None if MAY_WAIT => {
+                    state = self.0.there.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                None => return Err(failure("a page cannot wait for its device; use `.await`")),
+            }
+        }
     }
-}
 
-/// The thread sends what becomes of every read unless it panics.
-fn ended() -> crate::Error {
-    let context = "reading".to_owned();
-    DeviceError::Driver { context, reason: "the thread that reads has panicked".to_owned() }.into()
+    fn poll(&self, context: &Context<'_>) -> Poll<Result<Vec<u8>>> {
+        let mut state = lock(&self.0.state);
+        match state.arrived.take() {
+            Some(arrived) => Poll::Ready(arrived),
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
 }
 
 /// One read.
@@ -114,7 +193,7 @@ struct Read {
     source: Pinned,
     bytes: usize,
     after: RawEvent,
-    to: Sender<Result<Vec<u8>>>,
+    to: Promise,
 }
 
 /// What the thread is told to do.
@@ -141,8 +220,7 @@ impl Read {
         let raw = self.source.device().raw();
         let read = raw.read_after(stream, &self.after, self.source.raw(), &mut bytes);
         drop((self.source, self.after));
-        // Whoever asked may have given up.
-        let _ = self.to.send(read.map(|()| bytes).map_err(Into::into));
+        self.to.keep(read.map(|()| bytes).map_err(Into::into));
     }
 }
 
@@ -175,10 +253,11 @@ impl Reader {
         let (to, from) = channel::<Job>();
         let thread = std::thread::Builder::new().name("zyx-read".to_owned());
         let spawned = thread.spawn(move || from.into_iter().for_each(|job| job.run(&mut stream)));
-        spawned.map_err(|error| DeviceError::Driver {
-            context: "starting a thread that reads".to_owned(),
-            reason: error.to_string(),
-        })?;
+        if let Err(error) = spawned {
+            log::debug!(target: "zyx::runtime", "no thread reads: {error}");
+            job.run(&mut device.raw().stream()?);
+            return Ok(());
+        }
         // The thread has just begun to listen.
         let _ = to.send(job);
         *jobs = Some(to);
@@ -192,9 +271,19 @@ impl Device {
         Counters::add(&self.counters().copies, 1);
         Counters::add(&self.counters().bytes_moved, bytes as u64);
         let source = self.with_room(|| src.pin())?;
-        let after = self.mark()?;
-        let (to, from) = channel();
-        self.reader().start(self, Job::Read(Read { source, bytes, after, to }))?;
-        Ok(Reading { arrived: OnceCell::new(), from })
+        let (to, reading) = promise();
+        if self.raw().tells() {
+            let source = Arc::new(source);
+            let pinned = source.clone();
+            let done = Box::new(move |read: Result<Vec<u8>, DeviceError>| {
+                drop(pinned);
+                to.keep(read.map_err(Into::into));
+            });
+            self.raw().read_later(&mut self.stream(), source.raw(), bytes, done);
+        } else {
+            let after = self.mark()?;
+            self.reader().start(self, Job::Read(Read { source, bytes, after, to }))?;
+        }
+        Ok(reading)
     }
 }

@@ -14,6 +14,7 @@ use super::caches::TUNED;
 use super::device::{Device, Inner};
 use super::erased::Program;
 use super::stats::Counters;
+use crate::clock::Instant;
 use crate::error::Result;
 use crate::hal::{Arg, CompileError, DiskCache};
 use crate::ir::{Access, Kernel, Rewritten, Verified};
@@ -26,7 +27,7 @@ use library::Offer;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use store::{Store, identity};
 
 mod library;

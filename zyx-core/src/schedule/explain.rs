@@ -6,6 +6,7 @@
 //! kept; what they could have been follows from two speeds measured on the device itself, of
 //! copying and of multiplying matrices.
 
+use crate::clock::Instant;
 use super::floor;
 use super::horizontal_fusion::Joined;
 use super::item::{Launch, ScheduleItem, Scheduled, fusions, schedule};
@@ -20,7 +21,7 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The launches that compute some values; see [`Tensor::explain`].
 #[derive(Clone, Debug)]

@@ -166,7 +166,7 @@ impl Tensor {
             }
             all.push(if reverse { x.flip([own]).named(OP)? } else { (*x).clone() });
         }
-        if !tensors.iter().all(|x| x.shape().is_possible()) || extent > 1 << 40 {
+        if !tensors.iter().all(|x| x.shape().is_possible()) || extent as u64 > 1 << 40 {
             let reason = "there are too many elements".to_owned();
             return Err(Tensor::shape_error(OP, tensors, reason));
         }

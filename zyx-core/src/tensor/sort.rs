@@ -216,7 +216,7 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn sortable(&self, op: &'static str, axis: isize) -> Result<usize> {
         let axis = self.axis(op, axis)?;
-        if self.shape()[axis] >= 1 << 32 || !self.shape().is_possible() {
+        if self.shape()[axis] as u64 >= 1 << 32 || !self.shape().is_possible() {
             let reason = format!("axis {axis} is too long to be sorted");
             return Err(Tensor::shape_error(op, &[self], reason));
         }

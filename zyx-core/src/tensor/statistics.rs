@@ -318,7 +318,7 @@ impl Tensor {
     fn span(&self) -> Result<Option<(u64, u64)>> {
         let n = self.numel();
         let integers = matches!(self.dtype().class(), Class::Signed | Class::Unsigned);
-        if !integers || !(RANGED..1 << 32).contains(&n) {
+        if !integers || !(RANGED as u64..1 << 32).contains(&(n as u64)) {
             return Ok(None);
         }
         let ends = [BinaryOp::Min, BinaryOp::Max].map(|op| self.reduce(op, 1).unsigned_bits());

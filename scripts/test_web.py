@@ -1,0 +1,82 @@
+"""Opens the page of `examples/web` in a headless browser, lets it train, and checks what it reports.
+
+    scripts/web.sh && python3 scripts/test_web.py [--browser chromium] [--steps N] [--devices cpu,wgpu]
+
+The page trains on the CPU and then by WebGPU, recognises a drawn digit, and sends its report to the
+server here. WebGPU may be missing in a headless browser: then a line says so by name. Exit status 1
+if a report is missing or wrong.
+"""
+
+import argparse
+import functools
+import http.server
+import json
+import pathlib
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+
+FOLDER = pathlib.Path(__file__).parent.parent / "target/web"
+FLAGS = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"]
+WEBGPU = ["--enable-unsafe-webgpu", "--enable-features=Vulkan,WebGPU", "--use-webgpu-adapter=swiftshader"]
+
+
+class Server(http.server.SimpleHTTPRequestHandler):
+    reports = queue.Queue()
+
+    def do_POST(self):
+        length = int(self.headers["Content-Length"])
+        self.reports.put(json.loads(self.rfile.read(length)))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def report(browser, url, flags, limit):
+    """What the page reports, or None in time."""
+    with tempfile.TemporaryDirectory() as profile:
+        command = [browser, *FLAGS, *flags, f"--user-data-dir={profile}", "--enable-logging=stderr"]
+        command += ["--remote-debugging-port=0", url]
+        page = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        said = []
+        threading.Thread(target=lambda: said.extend(page.stderr), daemon=True).start()
+        try:
+            return Server.reports.get(timeout=limit)
+        except queue.Empty:
+            lines = said
+            print("".join(lines[-20:]), file=sys.stderr)
+            return None
+        finally:
+            page.kill()
+            page.wait()
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--browser", default="chromium")
+    arguments.add_argument("--steps", type=int, default=120)
+    arguments.add_argument("--limit", type=float, default=240)
+    arguments.add_argument("--devices", default="cpu,wgpu")
+    options = arguments.parse_args()
+    handler = functools.partial(Server, directory=FOLDER)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    failed = False
+    for device in options.devices.split(","):
+        url = f"http://127.0.0.1:{server.server_port}/index.html?test={device}&steps={options.steps}"
+        found = report(options.browser, url, WEBGPU if device == "wgpu" else [], options.limit)
+        if device == "wgpu" and found and "no adapter" in found.get("error", ""):
+            print(f"skipped web {device}: {found['error']}")
+            continue
+        right = found and "error" not in found and found["accuracy"] > 0.9 and found["guess"] == 1
+        print(f"{'ok     ' if right else 'FAILED '} web {device}: {json.dumps(found)}")
+        failed |= not right
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
