@@ -10,7 +10,7 @@
 //! element by element when neither is contiguous.
 
 use super::offsets::Offsets;
-use super::simd::{Element, Load, MAX_LANES, Real};
+use super::simd::{Element, Load, MAX_LANES, Real, Simd};
 use std::ops::Range;
 
 /// Adjacent columns of one vector of a panel that are adjacent in B.
@@ -100,11 +100,16 @@ pub(super) fn prefetch<E>(p: *const E) {
 /// machine must have the features of `S`. The same holds for every function of this file.
 #[inline(always)]
 pub(super) unsafe fn panel_runs<S: Load<E>, E: Element>(p: &Panel<'_, S::Elem>) {
+    if converts_small::<S, E>() {
+        // SAFETY: the caller's contract.
+        return unsafe { panel_scattered::<S, E>(p) };
+    }
     if p.contiguous {
         // SAFETY: the caller's contract.
         return unsafe {
             match p.vectors {
                 1 => contiguous::<S, E, 1>(p),
+                _ if S::SMALL => panel_scattered::<S, E>(p),
                 2 => contiguous::<S, E, 2>(p),
                 _ => contiguous::<S, E, 3>(p),
             }
@@ -118,6 +123,7 @@ pub(super) unsafe fn panel_runs<S: Load<E>, E: Element>(p: &Panel<'_, S::Elem>) 
                 [piece] if piece.lo == 0 && piece.hi as usize == S::LANES => {
                     whole::<S, E>(p, v, piece);
                 }
+                _ if S::SMALL => many::<S, E>(p, v, pieces),
                 [a] => some::<S, E, 1>(p, v, [a]),
                 [a, b] => some::<S, E, 2>(p, v, [a, b]),
                 [a, b, c] => some::<S, E, 3>(p, v, [a, b, c]),
@@ -125,6 +131,11 @@ pub(super) unsafe fn panel_runs<S: Load<E>, E: Element>(p: &Panel<'_, S::Elem>) 
             }
         }
     }
+}
+
+/// Whether elements are converted, by code that is to be small.
+fn converts_small<S: Simd, E>() -> bool {
+    S::SMALL && size_of::<E>() != size_of::<S::Elem>()
 }
 
 /// A panel of NV vectors whose columns are all adjacent in B.
@@ -211,6 +222,10 @@ unsafe fn many<S: Load<E>, E: Element>(p: &Panel<'_, S::Elem>, v: usize, pieces:
 /// Packs a panel by transposing blocks of LANES columns by LANES steps from runs along k.
 #[inline(always)]
 pub(super) unsafe fn panel_transposed<S: Load<E>, E: Element>(p: &Panel<'_, S::Elem>) {
+    if converts_small::<S, E>() {
+        // SAFETY: the caller's contract.
+        return unsafe { panel_scattered::<S, E>(p) };
+    }
     for v in 0..p.vectors {
         let cols = p.width.saturating_sub(v * S::LANES).min(S::LANES);
         let mut columns = [p.src.cast::<E>(); MAX_LANES];

@@ -41,15 +41,17 @@ const COMPILER: &[Layer] = &[
 const CORE: &[Layer] = &[
     ("shape", &[]),
     ("lru", &[]),
+    ("clock", &[]),
     // An error of a device is an error of the caller's call.
     ("error", &["dtype", "hal", "shape"]),
     ("files", &["error"]),
     ("hal", &["cmath", "dtype", "ir", "ops", "scalar"]),
-    ("reference", &["hal", "ir"]),
+    ("reference", &["clock", "hal", "ir"]),
     // A new runtime has the interpreter registered: it needs nothing.
     (
         "runtime",
         &[
+            "clock",
             "dtype",
             "error",
             "hal",
@@ -68,8 +70,8 @@ const CORE: &[Layer] = &[
     (
         "schedule",
         &[
-            "affine", "dtype", "error", "graph", "hal", "ir", "lru", "ops", "passes", "runtime",
-            "scalar", "shape", "tensor", "tune",
+            "affine", "clock", "dtype", "error", "graph", "hal", "ir", "lru", "ops", "passes",
+            "runtime", "scalar", "shape", "tensor", "tune",
         ],
     ),
     // Tensors. Realizing is the one call down into the scheduler; factorisations by groups of threads

@@ -95,6 +95,8 @@ pub(super) trait Simd: Copy + 'static {
     const LANES: usize;
     /// Whether [`Simd::mul_add_lane`] is an instruction; then LANES divides four.
     const BY_LANE: bool = false;
+    /// Whether code is to be small rather than fast where elements are converted or are not adjacent.
+    const SMALL: bool = false;
 
     /// All lanes zero.
     unsafe fn zero() -> Self::V;

@@ -43,6 +43,7 @@ impl<T: Fused, const LANES: usize> Simd for Portable<T, LANES> {
     type Elem = T;
     type V = [T; LANES];
     const LANES: usize = LANES;
+    const SMALL: bool = true;
 
     #[inline(always)]
     unsafe fn zero() -> [T; LANES] {

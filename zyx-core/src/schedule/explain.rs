@@ -6,11 +6,11 @@
 //! kept; what they could have been follows from two speeds measured on the device itself, of
 //! copying and of multiplying matrices.
 
-use crate::clock::Instant;
 use super::floor;
 use super::horizontal_fusion::Joined;
 use super::item::{Launch, ScheduleItem, Scheduled, fusions, schedule};
 use super::partition::{Kind, Partition};
+use crate::clock::Instant;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, NodeId, axes_of};
