@@ -1,11 +1,15 @@
-//! The conformance suite and random programs on the CPU.
+//! The conformance suite and random programs on the CPU, with the instruction set that `ZYX_CPU` names or the best.
 
-use backend_cpu::Cpu;
+use backend_cpu::{Config, Cpu};
 
-zyx_tests::conformance!("cpu", Cpu::default());
+fn cpu() -> Cpu {
+    Cpu { config: Config::from_env() }
+}
+
+zyx_tests::conformance!("cpu", cpu());
 
 /// Random programs, after those rungs of the ladder that exonerate every layer above.
 #[test]
 fn ladder() {
-    zyx_tests::ladder::on_device("cpu", |runtime| runtime.register(Cpu::default()), 10_000);
+    zyx_tests::ladder::on_device("cpu", |runtime| runtime.register(cpu()), 10_000);
 }

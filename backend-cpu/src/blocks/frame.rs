@@ -78,7 +78,8 @@ pub(super) fn registers<W: Word, const K: usize>(
     at: [u32; K],
 ) -> [&[Cell<Chunk<W>>]; K] {
     let cells = Cell::from_mut(file).as_slice_of_cells();
-    if at.iter().any(|&at| at as usize + n > cells.len()) {
+    let fits = |&at: &u32| cells.len().checked_sub(n).is_some_and(|last| at as usize <= last);
+    if !at.iter().all(fits) {
         no_such_register();
     }
     // SAFETY: the chunks from each place on lie in the file, as just checked.

@@ -20,9 +20,6 @@ mod machine;
 mod ops;
 mod translate;
 
-#[cfg(test)]
-mod tests;
-
 use crate::facts::Facts;
 use crate::jit::Entry;
 use crate::split;

@@ -2,7 +2,7 @@
 //! compiler makes vector instructions of.
 //!
 //! Each equals `eval` of the op table on every lane, as the scalar operations of the interpreter
-//! do (a test compares them), but for the sign of a zero that `max` and `min` give and the bits of
+//! do (tests of single ops and casts compare them), but for the sign of a zero that `max` and `min` give and the bits of
 //! NaN. What has no row here runs lane by lane.
 
 use super::LANES;
