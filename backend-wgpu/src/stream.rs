@@ -221,6 +221,7 @@ impl WgpuStream {
             Err(error) => return done(Err(error)),
         };
         let (mapped, spec) = (staging.clone(), device.info().spec.clone());
+        let faults = Arc::clone(&device.faults);
         staging.map_async(wgpu::MapMode::Read, 0..words, move |result| {
             let failed =
                 |reason: String| DeviceError::Driver { context: format!("read on {spec}"), reason };
@@ -229,7 +230,8 @@ impl WgpuStream {
                 Ok(view.map_err(|error| failed(error.to_string()))?[..bytes].to_vec())
             });
             mapped.unmap();
-            done(read);
+            // What went wrong before says more.
+            done(faults.check(&spec, "read").and(read));
         });
     }
 

@@ -186,7 +186,7 @@ guarded(async () => {
   let report;
   try {
     const { losses, ...rest } = await train(asked.get("test"), Number(asked.get("steps") ?? 60));
-    report = { ...rest, start: losses[0], end: losses.at(-1), guess: await draw() };
+    report = { ...rest, losses: losses.slice(0, 5), end: losses.at(-1), guess: await draw() };
   } catch (error) {
     report = { error: error.message ?? String(error) };
   }
