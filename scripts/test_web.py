@@ -12,8 +12,10 @@ import argparse
 import functools
 import http.server
 import json
+import os
 import pathlib
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
@@ -40,10 +42,11 @@ class Server(http.server.SimpleHTTPRequestHandler):
 
 def report(browser, url, flags, limit):
     """What the page reports, or None in time."""
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [browser, *FLAGS, *flags, f"--user-data-dir={profile}", "--enable-logging=stderr"]
         command += ["--remote-debugging-port=0", url]
-        page = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        page = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                start_new_session=True)
         said = []
         threading.Thread(target=lambda: said.extend(page.stderr), daemon=True).start()
         try:
@@ -53,7 +56,8 @@ def report(browser, url, flags, limit):
             print("".join(lines[-20:]), file=sys.stderr)
             return None
         finally:
-            page.kill()
+            # The browser's other processes, too.
+            os.killpg(page.pid, signal.SIGKILL)
             page.wait()
 
 
