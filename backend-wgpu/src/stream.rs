@@ -10,9 +10,9 @@ use crate::device::{Compiled, Variant, WgpuBuffer, WgpuDevice};
 use crate::groups::Groups;
 use crate::wgsl;
 use std::sync::Arc;
-use zyx_core::hal::{Arg, DeviceError, TrafficCounter};
 #[cfg(target_arch = "wasm32")]
-use zyx_core::hal::{Device, OnRead};
+use zyx_core::hal::OnRead;
+use zyx_core::hal::{Arg, Device, DeviceError, TrafficCounter};
 use zyx_core::legalize::lower_to_32_bit;
 
 /// Most launches gathered.
@@ -312,7 +312,7 @@ impl WgpuStream {
                 Arg::Scalar(bits) => vars.push(bits),
             }
         }
-        let caps = zyx_core::hal::Device::caps(device);
+        let caps = Device::caps(device);
         let vars = lower_to_32_bit::arguments(&compiled.vars, caps, &vars);
         if self.launches >= MOST {
             self.flush(device)?;
