@@ -2,6 +2,7 @@
 
 use crate::thrown;
 use wasm_bindgen::prelude::*;
+use zyx::data::Idx;
 use zyx::nn::{Conv2d, Flatten, Init, Linear, MaxPool2d, Relu, Sequential};
 use zyx::optim::{AdamOptions, AdamW};
 use zyx::prelude::*;
@@ -44,21 +45,9 @@ impl Set {
     }
 }
 
-/// The bytes behind the header of an IDX file, and its extents.
-fn idx(file: &[u8]) -> Result<(Vec<usize>, &[u8])> {
-    let wrong = |reason: &str| Error::Format { what: "IDX file".into(), reason: reason.into() };
-    let word = |at: usize| {
-        let bytes = file.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
-        bytes.map(u32::from_be_bytes).ok_or_else(|| wrong("it ends in its header"))
-    };
-    let axes = word(0)? as usize & 0xff;
-    let shape =
-        (0..axes).map(|axis| Ok(word(4 + 4 * axis)? as usize)).collect::<Result<Vec<_>>>()?;
-    let bytes = &file[4 + 4 * axes..];
-    match shape.iter().product::<usize>() == bytes.len() {
-        true => Ok((shape, bytes)),
-        false => Err(wrong("it does not have as many elements as its header says")),
-    }
+/// What an IDX file holds.
+fn parsed(name: &str, file: &[u8], rank: usize) -> Result<Idx> {
+    Idx::parse(file, rank).map_err(|reason| Error::Format { what: name.to_owned(), reason })
 }
 
 fn network([height, width]: [usize; 2], init: &mut Init) -> Result<Sequential> {
@@ -78,12 +67,12 @@ fn network([height, width]: [usize; 2], init: &mut Init) -> Result<Sequential> {
 impl Digits {
     async fn make(spec: &str, images: &[u8], labels: &[u8]) -> Result<Digits> {
         let device = Device::request(spec).await?;
-        let (shape, pixels) = idx(images)?;
+        let Idx { shape, bytes: pixels } = parsed("images", images, 3)?;
         let size = [shape[1], shape[2]];
-        let labels = idx(labels)?.1;
+        let labels = parsed("labels", labels, 1)?.bytes;
         let white = pixels.iter().copied().max().map_or(1.0, f32::from);
         let [mut train, mut test] = [(Vec::new(), Vec::new()), (Vec::new(), Vec::new())];
-        for (i, (image, &label)) in pixels.chunks(size[0] * size[1]).zip(labels).enumerate() {
+        for (i, (image, &label)) in pixels.chunks(size[0] * size[1]).zip(&labels).enumerate() {
             let set = if is_held_out(i) { &mut test } else { &mut train };
             set.0.extend(image.iter().map(|&pixel| f32::from(pixel) / white));
             set.1.push(i64::from(label));

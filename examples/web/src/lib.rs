@@ -1,5 +1,5 @@
-//! What the page beside this file runs: a network that learns digits while one watches, and a small
-//! encoder of sentences. `scripts/web.sh` builds it; see `index.html`.
+//! What the page beside this file runs: a network that learns digits while one watches. `scripts/web.sh`
+//! builds it; see `index.html`.
 #![cfg(target_arch = "wasm32")]
 
 mod digits;
