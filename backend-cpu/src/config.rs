@@ -92,6 +92,17 @@ impl Config {
         isa.is_available().then_some(isa)
     }
 
+    /// The same without functions that block programs alone have.
+    pub(crate) fn without_functions(mut caps: Caps) -> Caps {
+        for &op in UnaryOp::ALL {
+            if blocks::computes(op, DType::F32) {
+                let all = &mut caps.unary[op as usize];
+                *all = all.without(DTypeSet::of(&[DType::F32]));
+            }
+        }
+        caps
+    }
+
     /// What kernels may contain, given the instruction set they are generated for, if they are.
     pub(crate) fn caps(&self, isa: Option<jit::Isa>) -> Caps {
         let mut caps = Caps::default();
@@ -113,6 +124,7 @@ impl Config {
         let f32_only = DTypeSet::of(&[DType::F32]);
         for &op in UnaryOp::ALL {
             caps.unary[op as usize] = match op {
+                _ if isa.is_none() && blocks::computes(op, DType::F32) => all,
                 UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Recip => all,
                 UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil => all,
                 UnaryOp::Round | UnaryOp::Trunc => all,

@@ -22,6 +22,7 @@ use zyx_core::hal::{
     FlashSpec, HostOwner, Part, PartWork, Prologue, Traffic,
 };
 use zyx_core::ir::{Kernel, Verified};
+use zyx_core::prepare;
 use zyx_gemm::memory::{Block, OutOfMemory, View};
 use zyx_gemm::pool::Pool;
 
@@ -169,7 +170,9 @@ impl CpuDevice {
             let log = "the interpreter has to know how long buffers are".to_owned();
             return Err(CompileError { kernel: kernel.name().to_owned(), log });
         }
-        Runnable::interpreted(kernel)
+        // Functions that blocks have round otherwise in the interpreter.
+        let caps = Config::without_functions(self.caps.clone());
+        Runnable::interpreted(&prepare::legalize(&kernel.clone().into(), &caps)?.verify()?)
     }
 }
 
@@ -398,7 +401,8 @@ impl hal::Device for CpuDevice {
                 Inner::Flash(self.flash(spec, [update, finish], compiled)?)
             }
             Call::Fused { parts, .. } => {
-                let made = hal::on_threads(parts.len(), |_| 0, |i| self.part(&parts[i], compiled));
+                let made =
+                    hal::on_threads(parts.len(), |_| 50_000, |i| self.part(&parts[i], compiled));
                 Inner::Fused(made.into_iter().collect::<Option<_>>()?)
             }
             _ => return None,

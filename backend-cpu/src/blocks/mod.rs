@@ -8,7 +8,9 @@
 //! take so long that reading them costs little.
 //!
 //! * [`translate`]: ops to instructions on registers;
-//! * [`machine`]: running them; * [`ops`]: operations on whole registers; * [`frame`]: the registers.
+//! * [`machine`]: running them;
+//! * [`ops`]: operations on whole registers, [`functions`]: those of many steps;
+//! * [`frame`]: the registers.
 //!
 //! Guarantees: as those of the machine code (see [`jit`](crate::jit)); what has no block program is
 //! a [`BlockError`], and the interpreter runs it.
@@ -16,6 +18,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "registers are numbered in 32 bits")]
 
 mod frame;
+mod functions;
 mod machine;
 mod ops;
 mod translate;
@@ -24,6 +27,7 @@ use crate::facts::Facts;
 use crate::jit::Entry;
 use crate::split;
 use frame::Frame;
+pub(crate) use functions::computes;
 use std::cell::RefCell;
 use std::ops::Range;
 use translate::{Code, translate};

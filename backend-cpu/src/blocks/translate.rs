@@ -5,6 +5,7 @@
 //! cache. Literals, splats of literals and lane numbers are made once, in front of everything.
 
 use super::frame::{STEP, Sizes};
+use super::functions;
 use super::machine::{Access, Each, Inst, NONE, ScalarOp};
 use super::ops::{self, Product, VectorOp};
 use super::{BlockError, HI, LANES, LO, PARAMS, ZERO};
@@ -464,8 +465,11 @@ impl Translate<'_> {
             }
             Op::Alloc { len, .. } => self.alloc(value, ty, len),
             Op::Unary { op, x } => {
-                let vector = ops::unary(op, ty.dtype).filter(|_| ty.is_vector());
-                let scalar = scalar::unary(op, ty.dtype);
+                let (vector, scalar) = match functions::row(op, ty.dtype) {
+                    Some((vector, scalar)) => (Some(vector), Some(scalar)),
+                    None => (ops::unary(op, ty.dtype), scalar::unary(op, ty.dtype)),
+                };
+                let vector = vector.filter(|_| ty.is_vector());
                 let scalar = scalar.map_or(ScalarOp::Unary(op, ty.dtype), ScalarOp::One);
                 self.with(value, vector, scalar, &[x])?;
             }

@@ -64,14 +64,17 @@ pub struct ConvolutionSpec {
 impl ConvolutionSpec {
     /// The lengths of image, kernel and result, in the order of their strides.
     pub fn lengths(&self) -> [Vec<usize>; 3] {
-        let of = |lead: [usize; 3], along: fn(&ConvolutionAxis) -> usize| {
-            lead.into_iter().chain(self.axes.iter().map(along)).collect()
+        [0, 1, 2].map(|role| self.lengths_of(role).collect())
+    }
+
+    /// The lengths of image, kernel or result.
+    pub(crate) fn lengths_of(&self, role: usize) -> impl DoubleEndedIterator<Item = usize> + '_ {
+        let (lead, along): (_, fn(&ConvolutionAxis) -> usize) = match role {
+            0 => ([self.images, self.groups, self.channels], |axis| axis.image),
+            1 => ([self.groups, self.outputs, self.channels], |axis| axis.kernel),
+            _ => ([self.images, self.groups, self.outputs], |axis| axis.result),
         };
-        [
-            of([self.images, self.groups, self.channels], |axis| axis.image),
-            of([self.groups, self.outputs, self.channels], |axis| axis.kernel),
-            of([self.images, self.groups, self.outputs], |axis| axis.result),
-        ]
+        lead.into_iter().chain(self.axes.iter().map(along))
     }
 
     /// Which of image, kernel and result are the operands, in the order of arguments, and which is
@@ -92,30 +95,27 @@ impl ConvolutionSpec {
     /// The elements that image, kernel or result reaches over in its buffer; `None` if no memory is so
     /// long.
     pub fn span(&self, role: usize) -> Option<usize> {
-        let lengths = &self.lengths()[role];
-        if lengths.contains(&0) {
+        if self.lengths_of(role).any(|len| len == 0) {
             return Some(0);
         }
         let first = self.offsets[role].checked_add(1)?;
-        lengths
-            .iter()
-            .zip(&self.strides[role])
-            .try_fold(first, |end, (&len, &stride)| end.checked_add((len - 1).checked_mul(stride)?))
+        let mut dims = self.lengths_of(role).zip(&self.strides[role]);
+        dims.try_fold(first, |end, (len, &stride)| end.checked_add((len - 1).checked_mul(stride)?))
     }
 
     /// Whether the dimensions of image, kernel and result, each, lie in memory in their order or with channels
     /// innermost, perhaps with gaps.
     pub fn is_ordered(&self) -> bool {
         (0..3).all(|role| {
-            let (lengths, strides) = (&self.lengths()[role], &self.strides[role]);
-            let channels = if role == 1 { 2..3 } else { 1..3 };
-            let rest = (0..channels.start).chain(channels.end..lengths.len());
-            let last: Vec<usize> = rest.chain(channels).collect();
-            let falls = |order: &[usize]| {
-                let long = order.iter().filter(|&&i| lengths[i] != 1).map(|&i| strides[i]);
-                long.is_sorted_by(|outer, inner| outer >= inner)
-            };
-            falls(&(0..lengths.len()).collect::<Vec<_>>()) || falls(&last)
+            let mut channels = [false; 3];
+            channels[if role == 1 { 2..3 } else { 1..3 }].fill(true);
+            let is_channel = |i: usize| channels.get(i) == Some(&true);
+            let dims = || self.lengths_of(role).zip(&self.strides[role]).enumerate();
+            let long = || dims().filter(|(_, (len, _))| *len != 1).map(|(i, (_, &by))| (i, by));
+            let strides = |channels: bool| long().filter(move |x| is_channel(x.0) == channels);
+            let falls = |outer: &usize, inner: &usize| outer >= inner;
+            long().map(|x| x.1).is_sorted_by(falls)
+                || strides(false).chain(strides(true)).map(|x| x.1).is_sorted_by(falls)
         })
     }
 

@@ -53,6 +53,9 @@ use std::sync::Arc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// Nanoseconds for each operation of a kernel, roughly, that compilers take.
+const COMPILATION: usize = 50_000;
+
 /// Owns host memory that a device may read in place. The bytes must stay where and as they are
 /// while the owner lives.
 pub type HostOwner = Arc<dyn AsRef<[u8]> + Send + Sync>;
@@ -182,8 +185,8 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// With the compiler's log of the first that fails.
     fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<Self::Program>, CompileError> {
-        let operations = |i: usize| kernels[i].ops().len();
-        on_threads(kernels.len(), operations, |i| self.compile(&kernels[i])).into_iter().collect()
+        let nanoseconds = |i: usize| COMPILATION * kernels[i].ops().len();
+        on_threads(kernels.len(), nanoseconds, |i| self.compile(&kernels[i])).into_iter().collect()
     }
 
     /// Whether a compiler made this program: not if its code was on disk from an earlier process,

@@ -20,6 +20,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 /// Bytes of the caches of a device whose compiler works in microseconds, and of any other.
+/// Nanoseconds that a library takes to prepare a call, roughly, and for each byte of the kernels in it.
+const CALL: usize = 50_000;
+const CALL_BYTE: usize = 100;
 const LIMIT_CPU: usize = 32 << 20;
 const LIMIT: usize = 256 << 20;
 
@@ -189,7 +192,8 @@ impl Device {
         let missing = calls.iter().copied().filter(|call| is_new(call) && seen.insert(*call));
         let missing: Vec<&Call> = missing.collect();
         // Held until all are looked up, so that none is dropped for want of room.
-        let made = on_threads(missing.len(), |i| missing[i].bytes(), |i| self.library(missing[i]));
+        let nanoseconds = |i: usize| CALL + CALL_BYTE * missing[i].bytes();
+        let made = on_threads(missing.len(), nanoseconds, |i| self.library(missing[i]));
         let found = calls.iter().map(|call| self.library(call)).collect();
         drop(made);
         found

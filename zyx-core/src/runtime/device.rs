@@ -30,6 +30,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
+/// Nanoseconds for each operation of a kernel, roughly, that rules are checked in, and that passes take.
+pub(super) const CHECKS: usize = 200;
+pub(super) const PASSES: usize = 2_000;
+
 /// An open device. Cheap to clone; equal when it is the same open device.
 #[derive(Clone)]
 pub struct Device(Arc<Inner>);
@@ -555,9 +559,9 @@ impl Device {
         let missing: Vec<&Kernel> = missing.collect();
         if !missing.is_empty() {
             let spent = &self.0.counters.compile_ns;
-            let operations = |i: usize| missing[i].ops().len();
+            let nanoseconds = |i: usize| PASSES * missing[i].ops().len();
             let ready =
-                on_threads(missing.len(), operations, |i| timed(spent, || prepare(missing[i])));
+                on_threads(missing.len(), nanoseconds, |i| timed(spent, || prepare(missing[i])));
             let ready = ready.into_iter().collect::<Result<_, _>>()?;
             let compiled = timed(spent, || self.compile_all(ready))?;
             compiled.iter().for_each(|program| self.count_program(program));

@@ -10,7 +10,7 @@
 //! passes would order as they order its own ([`SumOrder`]). Others have programs of their own. Of numbers of one
 //! magnitude, which passes treat alike, one is looked at.
 
-use super::device::Device;
+use super::device::{CHECKS, Device, PASSES};
 use super::erased::{More, Program};
 use crate::error::Result;
 use crate::hal::{Call, CompileError, FLASH_VARS, Part, PartWork, Signature, lock, on_threads};
@@ -284,8 +284,8 @@ impl Device {
         let mut members: Vec<(usize, Wanted)> = Vec::new();
         let missing = chosen.iter().copied().filter(|&i| found[i].is_none());
         let missing: Vec<usize> = missing.collect();
-        let operations = |i: usize| kernels[missing[i]].ops().len();
-        let wanted = on_threads(missing.len(), operations, |i| self.wanted(kernels[missing[i]]));
+        let nanoseconds = |i: usize| CHECKS * kernels[missing[i]].ops().len();
+        let wanted = on_threads(missing.len(), nanoseconds, |i| self.wanted(kernels[missing[i]]));
         for (&i, wanted) in missing.iter().zip(wanted) {
             if let Some(wanted) = wanted? {
                 self.family(&wanted.outline, true);
@@ -294,8 +294,8 @@ impl Device {
         }
         // Families are complete now.
         if self.keeps_lengths() {
-            let operations = |i: usize| members[i].1.verified.ops().len();
-            let padded = on_threads(members.len(), operations, |i| self.padded(&members[i].1));
+            let nanoseconds = |i: usize| CHECKS * members[i].1.verified.ops().len();
+            let padded = on_threads(members.len(), nanoseconds, |i| self.padded(&members[i].1));
             let mut longer = Vec::with_capacity(members.len());
             for (member, padded) in members.into_iter().zip(padded) {
                 match padded? {
@@ -357,7 +357,7 @@ impl Device {
         let Some(padded) = known.family.padded(&own.outline, own.verified.name()) else {
             return Ok(Padded::AsItIs);
         };
-        let verified = self.verified(&padded)?;
+        let verified = self.rewritten(padded)?;
         let Some(outline) = Outline::with_lengths(&verified) else { return Ok(Padded::Alone) };
         let Some(family) = known.family.of_padded(&own.outline, &outline) else {
             return Ok(Padded::Alone);
@@ -377,7 +377,7 @@ impl Device {
         let new: Vec<usize> = (0..members.len()).filter(|&i| found(i).is_none()).collect();
         let looked = on_threads(
             new.len(),
-            |_| 0,
+            |i| PASSES * members[new[i]].1.verified.ops().len(),
             |i| {
                 let (known, member) = &members[new[i]];
                 let own = || match known.family.kernel("order") {
@@ -471,9 +471,9 @@ impl Device {
             }
         };
         calls.iter().for_each(|call| each_kernel(call, &mut add));
-        let operations = |i: usize| kernels[i].ops().len();
+        let nanoseconds = |i: usize| CHECKS * kernels[i].ops().len();
         let wanted = |i: usize| self.wanted(kernels[i]).ok().flatten();
-        let mut wanted = on_threads(kernels.len(), operations, wanted);
+        let mut wanted = on_threads(kernels.len(), nanoseconds, wanted);
         for wanted in wanted.iter().flatten() {
             self.family(&wanted.outline, true);
         }

@@ -380,8 +380,12 @@ pub(super) fn call_of(graph: &Graph, lowered: &Lowered, caps: &Caps) -> Option<(
         return None;
     };
     let id = lowered.params[written];
-    let windows = caps.convolutions.then_some(convolution::recognize as Recognizer);
-    let found = windows.into_iter().chain([recognize as Recognizer]).find_map(|recognize| {
+    let mut ways: Vec<Recognizer> = vec![recognize];
+    if caps.convolutions {
+        let last = convolution::is_product(graph, &mut Indices::default(), id);
+        ways.insert(usize::from(last), convolution::recognize);
+    }
+    let found = ways.into_iter().find_map(|recognize| {
         let indices = &mut Indices::default();
         let found = match graph.node(id) {
             Node::Cast { .. } => recognize_rounded(graph, indices, id, |_| true, recognize)?,

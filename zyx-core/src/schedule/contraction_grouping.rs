@@ -25,15 +25,8 @@ impl Partitioner<'_> {
 
     fn library_call(&mut self, id: NodeId) -> Option<Contraction> {
         let offers = self.offers;
-        let convolution = match self.caps.convolutions {
-            true => {
-                let only = |x: NodeId| self.uses[x.idx()] == 1 && !self.must_store[x.idx()];
-                let strided = interleaved::recognize(self.graph, &mut self.indices, id, only);
-                strided.or_else(|| self.recognized(id, convolution::recognize))
-            }
-            false => None,
-        };
-        let convolution = convolution.filter(|c| convolution::is_sooner(c, self.caps));
+        let never_first = convolution::is_product(self.graph, &mut self.indices, id);
+        let convolution = if never_first { None } else { self.convolution(id) };
         let first = convolution.as_ref().is_some_and(convolution::comes_first);
         if first
             && let Some(call) = convolution.as_ref().map(Contraction::call)
@@ -43,7 +36,21 @@ impl Partitioner<'_> {
         }
         let contraction = self.recognized(id, recognize).filter(|c| offers(&c.call()));
         let contraction = contraction.or_else(|| self.followed(id).filter(|c| offers(&c.call())));
-        contraction.or_else(|| convolution.filter(|c| !first && offers(&c.call())))
+        contraction.or_else(|| {
+            let convolution = if never_first { self.convolution(id) } else { convolution };
+            convolution.filter(|c| !first && offers(&c.call()))
+        })
+    }
+
+    /// The convolution that `id` is, if a library is predicted to take less time than generated code.
+    fn convolution(&mut self, id: NodeId) -> Option<Contraction> {
+        if !self.caps.convolutions {
+            return None;
+        }
+        let only = |x: NodeId| self.uses[x.idx()] == 1 && !self.must_store[x.idx()];
+        let strided = interleaved::recognize(self.graph, &mut self.indices, id, only);
+        let found = strided.or_else(|| self.recognized(id, convolution::recognize));
+        found.filter(|c| convolution::is_sooner(c, self.caps))
     }
 
     /// The contraction of which `id` is what a library does with the sums, where those are not an epilogue.

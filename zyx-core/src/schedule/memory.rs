@@ -12,6 +12,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::ops::Range;
 
 /// A temporary: bytes, first and last step.
 #[derive(Clone, Copy, Debug)]
@@ -154,26 +155,26 @@ impl Gaps {
 /// Each temporary of `order` at the lowest offset free for its whole life.
 fn in_order(temporaries: &[Lifetime], align: usize, order: &[usize]) -> (Vec<usize>, usize) {
     let mut offsets = vec![0; temporaries.len()];
-    let mut placed: Vec<usize> = Vec::new();
+    // Bytes and life of each.
+    let mut placed: Vec<(Range<usize>, Lifetime)> = Vec::with_capacity(temporaries.len());
     let mut size = 0;
     for &i in order {
         let this = temporaries[i];
         let bytes = this.bytes.next_multiple_of(align);
         let mut offset = 0;
         // `placed` is sorted by offset, so the first gap that is large enough is the lowest.
-        for &other in &placed {
-            let life = temporaries[other];
+        for (taken, life) in &placed {
             if life.last < this.first || this.last < life.first {
                 continue;
             }
-            if offset + bytes <= offsets[other] {
+            if offset + bytes <= taken.start {
                 break;
             }
-            offset = offset.max(offsets[other] + life.bytes.next_multiple_of(align));
+            offset = offset.max(taken.end);
         }
         offsets[i] = offset;
-        let position = placed.partition_point(|&p| offsets[p] <= offset);
-        placed.insert(position, i);
+        let position = placed.partition_point(|other| other.0.start <= offset);
+        placed.insert(position, (offset..offset + bytes, this));
         size = size.max(offset + bytes);
     }
     (offsets, size)

@@ -6,43 +6,43 @@ use crate::dtype::DType;
 
 /// What the expansions need to know of a float dtype.
 #[derive(Debug)]
-pub(super) struct Table {
+pub struct Table {
     /// Bits of the fraction field.
-    pub(super) fraction_bits: i64,
+    pub fraction_bits: i64,
     /// The exponent field of 1.
-    pub(super) bias: i64,
+    pub bias: i64,
     /// 1.5 times the weight of the fraction's last bit: adding it rounds to an integer.
-    pub(super) magic: f64,
+    pub magic: f64,
     /// `ln 2` in two parts, the first short enough to be multiplied by exponents exactly.
-    pub(super) ln2: (f64, f64),
+    pub ln2: (f64, f64),
     /// Halves of the arguments beyond which `exp` is 0 and infinite. At the first the scale `2^n`
     /// is exactly 0: some processors are slow where a product of tiny numbers underflows.
-    pub(super) half_exp: (f64, f64),
+    pub half_exp: (f64, f64),
     /// Bits of `sqrt(1/2)`.
-    pub(super) sqrt_half_bits: i64,
+    pub sqrt_half_bits: i64,
     /// Smallest normal number.
-    pub(super) min_normal: f64,
+    pub min_normal: f64,
     /// `pi / 2` and what rounding it cut off.
-    pub(super) half_pi: (f64, f64),
+    pub half_pi: (f64, f64),
     /// `exp(r)` for `|r| <= ln(2) / 2`.
-    pub(super) exp: &'static [f64],
+    pub exp: &'static [f64],
     /// `2^r` for `|r| <= 1/2`.
-    pub(super) exp2: &'static [f64],
+    pub exp2: &'static [f64],
     /// `(exp(r) - 1 - r) / r^2`.
-    pub(super) expm1: &'static [f64],
+    pub expm1: &'static [f64],
     /// `(log(1 + f) - f + f^2 / 2) / f^3` for `1 + f` around 1 within a factor `sqrt(2)`.
-    pub(super) log: &'static [f64],
+    pub log: &'static [f64],
     /// `(asin(s) / s - 1) / s^2` in powers of `s^2`, up to 1/4.
-    pub(super) asin: &'static [f64],
+    pub asin: &'static [f64],
     /// `(atan(z) / z - 1) / z^2` in powers of `z^2`, up to 1.
-    pub(super) atan: &'static [f64],
+    pub atan: &'static [f64],
     /// `(sinh(x) / x - 1) / x^2` in powers of `x^2`, up to 1.
-    pub(super) sinh: &'static [f64],
+    pub sinh: &'static [f64],
 }
 
 impl Table {
     /// The numbers of a dtype, `None` for those without expansions of their own.
-    pub(super) fn of(dtype: DType) -> Option<&'static Table> {
+    pub fn of(dtype: DType) -> Option<&'static Table> {
         match dtype {
             DType::F32 => Some(&SINGLE),
             DType::F64 => Some(&DOUBLE),
@@ -51,7 +51,8 @@ impl Table {
     }
 }
 
-static SINGLE: Table = Table {
+/// Those of `f32`.
+pub static SINGLE: Table = Table {
     fraction_bits: 23,
     bias: 127,
     magic: 12_582_912.0,
@@ -111,15 +112,15 @@ pub(super) const COS_64: [f64; 7] = [
     -1.147_029_374_242_188_3e-11,
     4.738_130_549_358_627e-14,
 ];
-/// `tanh(x) = x * TANH_P(x^2) / TANH_Q(x^2)`.
-pub(super) const TANH_P: [f64; 5] =
-    [1.0, 0.133_805_19, 0.003_494_979_3, 2.059_879_6e-5, 1.333_983_9e-8];
-pub(super) const TANH_Q: [f64; 5] =
-    [1.0, 0.467_138_35, 0.025_874_682, 0.000_328_462_8, 7.770_616_4e-7];
-/// `erf(x) = x * ERF_P(x^2) / ERF_Q(x^2)`.
-pub(super) const ERF_P: [f64; 6] =
+/// `tanh(x) = x * TANH_P(x^2) / TANH_Q(x^2)` in `f32`.
+pub const TANH_P: [f64; 5] = [1.0, 0.133_805_19, 0.003_494_979_3, 2.059_879_6e-5, 1.333_983_9e-8];
+/// See [`TANH_P`].
+pub const TANH_Q: [f64; 5] = [1.0, 0.467_138_35, 0.025_874_682, 0.000_328_462_8, 7.770_616_4e-7];
+/// `erf(x) = x * ERF_P(x^2) / ERF_Q(x^2)` in `f32`.
+pub const ERF_P: [f64; 6] =
     [1.128_379_1, 0.190_535_34, 0.052_761_637, 0.003_770_081_3, 0.000_284_793_76, 2.046_533_4e-6];
-pub(super) const ERF_Q: [f64; 6] =
+/// See [`ERF_P`].
+pub const ERF_Q: [f64; 6] =
     [1.0, 0.502_190_3, 0.114_158_64, 0.014_978_227, 0.001_163_271_5, 3.805_046_4e-5];
 
 const EXP_32: [f64; 7] =

@@ -12,7 +12,7 @@
 
 mod arithmetic;
 mod circular;
-mod coefficients;
+pub mod coefficients;
 mod convert;
 mod double;
 mod exponential;

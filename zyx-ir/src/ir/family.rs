@@ -467,8 +467,11 @@ impl Family {
     /// The kernel of this outline with loops a little longer where their lengths vary among the members
     /// (`padded_len`), so that many sizes have loops of the same lengths. Iterations that the kernel does not
     /// have load zeros, change no register that outlives them and store nothing. `None` if no length varies.
-    pub fn padded(&self, outline: &Outline, name: &str) -> Option<Kernel> {
-        self.padded_by(outline, &outline.literals, &outline.lens, name, padded_len)
+    pub fn padded(&self, outline: &Outline, name: &str) -> Option<Rewritten> {
+        let padded = self.padded_by(outline, &outline.literals, &outline.lens, name, padded_len)?;
+        let is_in_bounds = || Verified::new(&padded).is_ok_and(|verified| *verified == padded);
+        debug_assert!(is_in_bounds(), "iterations that there are not access nothing\n{padded}");
+        Some(Rewritten::by_passes(padded))
     }
 
     /// The family of kernels that become loops of the lengths of `padded`, which is what that of this outline did:

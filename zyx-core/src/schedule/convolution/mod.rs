@@ -105,6 +105,12 @@ impl Side {
         for (i, &Level { node, tuple, bounds }) in way.levels.iter().enumerate() {
             let flat = indices.flat(graph, node, tuple);
             if indices.algebra.is_affine(&flat) {
+                // A reshape is another view of one place, of which the deepest is kept.
+                let is_same = |last: &Place| {
+                    (last.bounds, &last.flat) == (bounds, &flat)
+                        && storage(graph, last.node) == storage(graph, node)
+                };
+                places.pop_if(|last| is_same(last));
                 places.push(Place { node, tuple, flat, levels: i + 1, bounds });
             }
         }
@@ -142,6 +148,36 @@ pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Opt
     let q = Side::of(graph, indices, q)?;
     let found = Finder { graph, counters: &counters, id };
     found.of(indices, &p, &q).or_else(|| found.of(indices, &q, &p))
+}
+
+/// Whether the sum `id` is one of products of floats of 32 bits without windows or zeros around: as a
+/// convolution it does not [come first](comes_first).
+pub(super) fn is_product(graph: &Graph, indices: &mut Indices, id: NodeId) -> bool {
+    let Some((counters, factors)) = counters(graph, indices, id) else { return false };
+    let ways = factors.map(|factor| Way::down(graph, indices, factor, |_| true));
+    let indices = &*indices;
+    let is_affine = |level: &&Level| {
+        indices.get(level.tuple).iter().all(|index| indices.algebra.is_affine(index))
+    };
+    let moves = |way: &Way, atom: AtomId| {
+        let last = way.levels.iter().rev().find(is_affine);
+        let moved = |index: &Index| index.coefficient(atom) != 0;
+        last.is_some_and(|level| indices.get(level.tuple).iter().any(moved))
+    };
+    // Windows are made of a counter of the result that moves one factor and one that is summed over.
+    let kinds = |&(atom, _): &(AtomId, i64)| match counters.iter().find(|c| c.atom == atom) {
+        Some(counter) if counter.c == 0 => [false, true],
+        Some(_) => [!ways.iter().all(|way| moves(way, atom)), false],
+        None => [false, false],
+    };
+    let is_window = |index: &Index| {
+        let all = index.terms.iter().map(kinds);
+        index.terms.len() > 1 && all.fold([false; 2], |[a, b], [c, d]| [a | c, b | d]) == [true; 2]
+    };
+    let is_plain = |level: &Level| {
+        graph.dtype(level.node) == DType::F32 && !indices.get(level.tuple).iter().any(is_window)
+    };
+    ways.iter().all(|way| way.bounds.is_empty() && way.levels.iter().all(is_plain))
 }
 
 /// Whether the device's library computes the sum `id` as a convolution, rounded or not.
@@ -218,12 +254,21 @@ impl Finder<'_> {
         });
         let parts: Vec<Parts> = parts.collect();
         // Libraries are best at tensors in their usual order.
-        [true, false].into_iter().find_map(|packed| {
-            parts.iter().find_map(|parts| {
-                let mut places = unbounded.iter().rev();
-                places.find_map(|at| self.finish(place, at, bounds, parts, packed))
-            })
-        })
+        let mut ordered: Option<Contraction> = None;
+        for parts in &parts {
+            for at in unbounded.iter().rev() {
+                let ways = self.ways(place, at, bounds, parts).unwrap_or_default();
+                let packed = ways.iter().position(is_packed);
+                let first = || ways.iter().position(ConvolutionSpec::is_ordered);
+                let chosen = packed.or_else(|| if ordered.is_none() { first() } else { None });
+                let found = chosen.and_then(|i| self.contraction(place, at, ways[i].clone()));
+                if packed.is_some() && found.is_some() {
+                    return found;
+                }
+                ordered = ordered.or(found);
+            }
+        }
+        ordered
     }
 
     /// How many axes of windows are no mere division of an axis in pieces.
@@ -346,16 +391,20 @@ impl Finder<'_> {
         usable.then_some((slides, [images, channel]))
     }
 
-    /// The contraction with the other factor read at `at`; `packed` if nothing but the usual order in
-    /// memory will do.
-    fn finish(
+    /// What it may be as a convolution with the other factor read at `at`.
+    fn ways(
         &self,
         image: &Place,
         at: &Place,
         bounds: &[(Index, i64)],
         parts: &Parts,
-        packed: bool,
-    ) -> Option<Contraction> {
+    ) -> Option<Vec<ConvolutionSpec>> {
+        let dtype = self.graph.dtype(at.node);
+        if !matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
+            || self.graph.dtype(image.node) != dtype
+        {
+            return None;
+        }
         let Parts { slides, rest: [images, channel], group, outer, kernel, axes: whole } = parts;
         let (x, y) = (&image.flat, &at.flat);
         // Every bound is one of an axis.
@@ -425,12 +474,6 @@ impl Finder<'_> {
         let in_result = |lead: [Option<AtomId>; 3], along: &[Option<AtomId>]| -> Vec<usize> {
             lead.into_iter().chain(along.iter().copied()).map(in_c).collect()
         };
-        let dtype = self.graph.dtype(at.node);
-        if !matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
-            || self.graph.dtype(image.node) != dtype
-        {
-            return None;
-        }
         let mut spec = ConvolutionSpec {
             computes: Convolved::Result,
             operands: dtype,
@@ -507,12 +550,13 @@ impl Finder<'_> {
             };
             (0..3).all(room)
         };
-        let usual = |spec: &ConvolutionSpec| {
-            let all = spec.lengths();
-            let mut all = all.iter().zip(&spec.strides);
-            if packed { all.all(|(lens, by)| is_packed(lens, by)) } else { spec.is_ordered() }
-        };
-        let spec = ways.into_iter().find(|spec| fits(spec) && usual(spec))?;
+        ways.retain(fits);
+        Some(ways)
+    }
+
+    /// The contraction that is this convolution, with the other factor read at `at`.
+    fn contraction(&self, image: &Place, at: &Place, spec: ConvolutionSpec) -> Option<Contraction> {
+        let (x, y) = (&image.flat, &at.flat);
         let (from_image, from_other) =
             (storage(self.graph, image.node), storage(self.graph, at.node));
         // In the order of arguments.
@@ -537,12 +581,14 @@ struct Parts {
     axes: Vec<(Index, i64)>,
 }
 
-/// Whether strides are those of an array in row-major order.
-fn is_packed(lengths: &[usize], strides: &[usize]) -> bool {
-    let mut next = 1;
-    lengths.iter().zip(strides).rev().all(|(&len, &stride)| {
-        let fits = len == 1 || stride == next;
-        next *= len;
-        fits
+/// Whether image, kernel and result are arrays in row-major order.
+fn is_packed(spec: &ConvolutionSpec) -> bool {
+    (0..3).all(|role| {
+        let mut next = 1;
+        spec.lengths_of(role).rev().zip(spec.strides[role].iter().rev()).all(|(len, &stride)| {
+            let fits = len == 1 || stride == next;
+            next *= len;
+            fits
+        })
     })
 }
