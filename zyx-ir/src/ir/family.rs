@@ -873,7 +873,7 @@ mod tests {
                 buffers.remove(1)
             };
             let padded = family.padded(&outline(n), "padded").unwrap();
-            assert_eq!(run(&Verified::new(&padded).unwrap()), run(&kernel(n)), "{n}: {padded}");
+            assert_eq!(run(&Verified::new(&padded).unwrap()), run(&kernel(n)), "{n}: {}", *padded);
         }
     }
 
