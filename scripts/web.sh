@@ -8,10 +8,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=target/web
-RUSTFLAGS="${RUSTFLAGS-} -C target-feature=+simd128" cargo build --release -p zyx-web --target wasm32-unknown-unknown --target-dir target/wasm
+cargo build --release -p zyx-web --target wasm32-unknown-unknown --target-dir target/wasm
 rm -rf "$out"
 wasm-bindgen --target web --no-typescript --out-dir "$out" target/wasm/wasm32-unknown-unknown/release/zyx_web.wasm
 mkdir "$out/data"
 cp examples/web/index.html examples/web/main.js "$out"
-cp examples/data/*-ubyte "$out/data"
+cp -r examples/data/*-ubyte examples/data/tiny-bert "$out/data"
 echo "$out: $(gzip -9 -c "$out/zyx_web_bg.wasm" | wc -c) bytes of WebAssembly compressed"

@@ -11,7 +11,7 @@ use std::path::Path;
 use tokenizers::Tokenizer;
 use zyx::nn::{
     AttentionMask, Embedding, Init, LayerNorm, TransformerActivation, TransformerEncoderLayer,
-    TransformerOptions,
+    TransformerOptions, safetensors,
 };
 use zyx::prelude::*;
 
@@ -107,13 +107,28 @@ impl Bert {
     /// # Errors
     /// When a file is missing or damaged, or the settings leave no position for a token.
     pub fn load(folder: &Path, device: &Device) -> Result<Bert> {
-        let config: Config = weights::config(folder)?;
+        let tensors = || weights::tensors(folder, device);
+        Bert::of(weights::config(folder)?, tensors, &folder.display().to_string(), device)
+    }
+
+    /// The encoder that `config.json` and `model.safetensors` are the contents of.
+    ///
+    /// # Errors
+    /// When one is damaged, or the settings leave no position for a token.
+    pub fn from_bytes(config: &[u8], tensors: &[u8], device: &Device) -> Result<Bert> {
+        let config = serde_json::from_slice(config).map_err(|error| bad("config.json", error))?;
+        Bert::of(config, || safetensors::from_bytes(tensors, device), "the model", device)
+    }
+
+    /// The encoder with settings and tensors of `source`, which errors name.
+    fn of(
+        config: Config,
+        tensors: impl FnOnce() -> Result<BTreeMap<String, Tensor>>,
+        source: &str,
+        device: &Device,
+    ) -> Result<Bert> {
         if config.max_position_embeddings == 0 {
-            let file = folder.join("config.json");
-            return Err(bad(
-                file.display(),
-                "`max_position_embeddings` is 0, at least 1 is needed",
-            ));
+            return Err(bad(source, "`max_position_embeddings` is 0, at least 1 is needed"));
         }
         let (width, heads) = (config.hidden_size, config.num_attention_heads);
         let activation = match config.hidden_act {
@@ -141,7 +156,9 @@ impl Bert {
             kind: table(config.type_vocab_size)?,
             norm: LayerNorm { eps: options.eps, ..LayerNorm::new(width, init)? },
         };
-        weights::load(&model, folder, device, join, &rename)?;
+        let mut tensors = tensors()?;
+        join(&mut tensors)?;
+        weights::load(&model, &tensors, source, &rename)?;
         model.freeze();
         Ok(model)
     }

@@ -87,13 +87,11 @@ impl Gpt2 {
         let transposed = |name: &str| {
             ["c_attn.weight", "c_proj.weight", "c_fc.weight"].iter().any(|end| name.ends_with(end))
         };
-        let change = |tensors: &mut std::collections::BTreeMap<String, Tensor>| {
-            for (_, tensor) in tensors.iter_mut().filter(|(name, _)| transposed(name)) {
-                *tensor = tensor.t();
-            }
-            Ok(())
-        };
-        weights::load(&model, folder, device, change, &rename)?;
+        let mut tensors = weights::tensors(folder, device)?;
+        for (_, tensor) in tensors.iter_mut().filter(|(name, _)| transposed(name)) {
+            *tensor = tensor.t();
+        }
+        weights::load(&model, &tensors, &folder.display().to_string(), &rename)?;
         model.freeze();
         Ok(model)
     }

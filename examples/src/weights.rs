@@ -29,7 +29,10 @@ pub fn config<T: DeserializeOwned>(folder: &Path) -> Result<T> {
 
 /// The tensors of a folder: of `model.safetensors`, of the files that
 /// `model.safetensors.index.json` lists, or of `pytorch_model.bin`.
-fn tensors(folder: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>> {
+///
+/// # Errors
+/// When the file is missing or damaged.
+pub fn tensors(folder: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>> {
     let saved = folder.join("pytorch_model.bin");
     match safetensors::load(folder, device) {
         Err(Error::Io { source, .. })
@@ -41,25 +44,21 @@ fn tensors(folder: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>> {
     }
 }
 
-/// Reads the tensors of a folder (`model.safetensors`, several files with an index, or
-/// `pytorch_model.bin`), changes them by `change`, and puts them into a model under the names that
-/// `rename` gives. Everything the model has must be there.
+/// Puts tensors of `source`, which errors name, into a model under the names that `rename` gives.
+/// Everything the model has must be there.
 ///
 /// # Errors
-/// When the file is damaged, or something is missing.
+/// When something is missing, or is not known.
 pub fn load(
     model: &impl Module,
-    folder: &Path,
-    device: &Device,
-    change: impl Fn(&mut BTreeMap<String, Tensor>) -> Result<()>,
+    tensors: &BTreeMap<String, Tensor>,
+    source: &str,
     rename: &dyn Fn(&str) -> Option<String>,
 ) -> Result<()> {
-    let mut tensors = tensors(folder, device)?;
-    change(&mut tensors)?;
-    let Loaded { missing, unexpected } = model.load_partial(&tensors, rename)?;
+    let Loaded { missing, unexpected } = model.load_partial(tensors, rename)?;
     if !missing.is_empty() || !unexpected.is_empty() {
         let reason = format!("lacks {missing:?}; not known are {unexpected:?}");
-        return Err(bad(folder.display(), reason));
+        return Err(bad(source, reason));
     }
     Ok(())
 }
@@ -71,6 +70,14 @@ pub fn load(
 pub fn tokenizer(folder: &Path) -> Result<Tokenizer> {
     let file = folder.join("tokenizer.json");
     Tokenizer::from_file(&file).map_err(|error| bad(file.display(), error))
+}
+
+/// The tokenizer that `tokenizer.json` is the contents of.
+///
+/// # Errors
+/// When it is damaged.
+pub fn tokenizer_from_bytes(json: &[u8]) -> Result<Tokenizer> {
+    Tokenizer::from_bytes(json).map_err(|error| bad("tokenizer.json", error))
 }
 
 /// The tokens of a text, with those that begin and end a sentence if wanted. Tokenizers of published

@@ -1,5 +1,5 @@
 // The page: draws, and asks the module for everything that is computed.
-import init, { Digits } from "./zyx_web.js";
+import init, { Digits, Sentences } from "./zyx_web.js";
 
 const at = (id) => document.getElementById(id);
 const bytes = async (name) => new Uint8Array(await (await fetch(`data/${name}`)).arrayBuffer());
@@ -165,6 +165,48 @@ at("clear").addEventListener("click", clear);
 at("train").addEventListener("click", () => guarded(() => train(at("device").value, 300)));
 clear();
 
+// ---- sentences ----
+
+let encoder = null;
+
+/// The files of an encoder: those that were chosen, or the tiny one's.
+async function encoderFiles() {
+  const chosen = [...at("files").files];
+  return Promise.all(["config.json", "model.safetensors", "tokenizer.json"].map(async (name) => {
+    if (chosen.length === 0) return bytes(`tiny-bert/${name}`);
+    const file = chosen.find((file) => file.name === name);
+    if (!file) throw new Error(`choose ${name}, too: all three files of a model`);
+    return new Uint8Array(await file.arrayBuffer());
+  }));
+}
+
+/// Cosines of the sentences, row by row, and the seconds that they took.
+async function compare(spec) {
+  encoder ??= await Sentences.open(spec, ...(await encoderFiles()));
+  const lines = at("lines").value.split("\n").filter((line) => line.trim());
+  const start = performance.now();
+  const cosines = await encoder.similar(lines.join("\n"));
+  const seconds = (performance.now() - start) / 1000;
+  at("encoder").textContent = `${lines.length} sentences in ${seconds.toFixed(3)} s`;
+  at("cosines").replaceChildren(...lines.map((line, i) => {
+    const row = document.createElement("tr");
+    const cells = [...cosines.slice(i * lines.length, (i + 1) * lines.length)].map((x) => x.toFixed(2));
+    for (const text of [line, ...cells]) row.insertCell().textContent = text;
+    return row;
+  }));
+  return { cosines: [...cosines], seconds };
+}
+
+at("files").addEventListener("change", () => {
+  encoder?.free();
+  encoder = null;
+});
+at("compare").addEventListener("click", () => guarded(() => compare(at("device").value)));
+at("device").addEventListener("change", () => {
+  encoder?.free();
+  encoder = null;
+});
+
 // ---- a test drives the page: `?test=cpu&steps=60` reports to the server that it came from ----
 
 /// Draws a one as a hand would.
@@ -187,6 +229,8 @@ guarded(async () => {
   try {
     const { losses, ...rest } = await train(asked.get("test"), Number(asked.get("steps") ?? 60));
     report = { ...rest, losses: losses.slice(0, 5), end: losses.at(-1), guess: await draw() };
+    at("lines").value = asked.get("lines");
+    report = { ...report, ...(await compare(asked.get("test"))) };
   } catch (error) {
     report = { error: error.message ?? String(error) };
   }

@@ -4,70 +4,24 @@
 //! that rounds products before it adds to them, so a value has the same bits whether it is computed in
 //! a vector, alone, or by a kernel that was expanded.
 
-use super::frame::{Chunk, Frame, STEP, registers};
+use super::frame::{Frame, STEP, registers};
 use super::ops::VectorOp;
-use std::array::from_fn;
-use std::ops::{Add, Div, Mul, Sub};
 use zyx_core::decompose::coefficients::{ERF_P, ERF_Q, SINGLE, TANH_P, TANH_Q};
 use zyx_core::ir::interp::scalar::Fn1;
 use zyx_core::{DType, UnaryOp};
 
-/// Lanes that intermediate results are kept in registers of.
-const WIDE: usize = 8;
-
-/// A few lanes of floats.
-#[derive(Clone, Copy)]
-struct Lanes<const N: usize>([f32; N]);
-
-macro_rules! arithmetic {
-    ($($name:ident $f:ident $op:tt;)*) => {
-        $(impl<const N: usize> $name for Lanes<N> {
-            type Output = Self;
-            #[inline(always)]
-            fn $f(self, y: Self) -> Self {
-                Lanes(from_fn(|i| self.0[i] $op y.0[i]))
-            }
-        }
-        impl<const N: usize> $name<f32> for Lanes<N> {
-            type Output = Self;
-            #[inline(always)]
-            fn $f(self, y: f32) -> Self {
-                Lanes(self.0.map(|x| x $op y))
-            }
-        })*
-    };
+/// Within bounds; NaN stays.
+#[inline(always)]
+fn clamp(x: f32, low: f32, high: f32) -> f32 {
+    let x = if low > x { low } else { x };
+    if high < x { high } else { x }
 }
 
-arithmetic! { Add add +; Sub sub -; Mul mul *; Div div /; }
-
-impl<const N: usize> Lanes<N> {
-    /// Within bounds; NaN stays.
-    #[inline(always)]
-    fn clamp(self, low: f32, high: f32) -> Self {
-        let x = self.0.map(|x| if low > x { low } else { x });
-        Lanes(x.map(|x| if high < x { high } else { x }))
-    }
-
-    /// The polynomial with these coefficients, ascending.
-    #[inline(always)]
-    fn polynomial<const K: usize>(self, coefficients: &[f32; K]) -> Self {
-        let mut sum = Lanes([coefficients[K - 1]; N]);
-        for &c in coefficients[..K - 1].iter().rev() {
-            sum = sum * self + c;
-        }
-        sum
-    }
-
-    #[inline(always)]
-    fn bits(self, f: impl Fn(u32) -> u32) -> Self {
-        Lanes(self.0.map(|x| f32::from_bits(f(x.to_bits()))))
-    }
-
-    /// `if cond(self) { yes } else { no }`
-    #[inline(always)]
-    fn choose(self, cond: impl Fn(f32) -> bool, yes: Self, no: Self) -> Self {
-        Lanes(from_fn(|i| if cond(self.0[i]) { yes.0[i] } else { no.0[i] }))
-    }
+/// The polynomial with these coefficients, ascending.
+#[inline(always)]
+fn polynomial<const N: usize>(coefficients: &[f32; N], x: f32) -> f32 {
+    let (rest, last) = coefficients.split_at(N - 1);
+    rest.iter().rev().fold(last[0], |sum, c| sum * x + c)
 }
 
 /// As `f32`.
@@ -95,106 +49,100 @@ const LOG2_E: f64 = std::f64::consts::LOG2_E;
 
 /// A rounded integer, and two to its power over `1 << less`.
 #[inline(always)]
-fn split_exponent<const N: usize>(scaled: Lanes<N>, less: u32) -> (Lanes<N>, Lanes<N>) {
+fn split_exponent(scaled: f32, less: u32) -> (f32, f32) {
     let shifted = scaled + SINGLE.magic as f32;
-    let one = (BIAS - less) << FRACTION;
-    let power = shifted.bits(|x| (x << FRACTION).wrapping_add(one));
-    (shifted - SINGLE.magic as f32, power)
+    let power = (shifted.to_bits() << FRACTION).wrapping_add((BIAS - less) << FRACTION);
+    (shifted - SINGLE.magic as f32, f32::from_bits(power))
 }
 
 /// `x - n * scale * ln 2`
 #[inline(always)]
-fn minus_ln2<const N: usize>(x: Lanes<N>, n: Lanes<N>, scale: f64) -> Lanes<N> {
+fn minus_ln2(x: f32, n: f32, scale: f64) -> f32 {
     let r = n * (-scale * LN2[0]) as f32 + x;
     n * (-scale * LN2[1]) as f32 + r
 }
 
 #[inline(always)]
-fn exp<const N: usize>(x: Lanes<N>) -> Lanes<N> {
+fn exp(x: f32) -> f32 {
     const P: [f32; 7] = scaled(SINGLE.exp, 0.5);
-    let x = x.clamp((2.0 * HALF_EXP[0]) as f32, (2.0 * HALF_EXP[1]) as f32);
+    let x = clamp(x, (2.0 * HALF_EXP[0]) as f32, (2.0 * HALF_EXP[1]) as f32);
     let (n, power) = split_exponent(x * (0.5 * LOG2_E) as f32, 0);
-    let root = minus_ln2(x, n, 2.0).polynomial(&P) * power;
+    let root = polynomial(&P, minus_ln2(x, n, 2.0)) * power;
     root * root
 }
 
 #[inline(always)]
-fn exp2<const N: usize>(x: Lanes<N>) -> Lanes<N> {
+fn exp2(x: f32) -> f32 {
     const P: [f32; 7] = scaled(SINGLE.exp2, 0.5);
-    let [low, high] = HALF_EXP.map(|x| (2.0 * x * LOG2_E) as f32);
-    let x = x.clamp(low, high);
+    let x = clamp(x, (2.0 * HALF_EXP[0] * LOG2_E) as f32, (2.0 * HALF_EXP[1] * LOG2_E) as f32);
     let (n, power) = split_exponent(x * 0.5, 0);
-    let root = (n * -2.0 + x).polynomial(&P) * power;
+    let root = polynomial(&P, n * -2.0 + x) * power;
     root * root
 }
 
 #[inline(always)]
-fn expm1<const N: usize>(x: Lanes<N>) -> Lanes<N> {
+fn expm1(x: f32) -> f32 {
     const P: [f32; 6] = narrow(SINGLE.expm1);
     const TINY: f32 = 1.0 / (1u64 << 60) as f32;
-    let clamped = x.clamp(-(FRACTION as f32), (2.0 * HALF_EXP[1] - 1.0) as f32);
+    let clamped = clamp(x, -(FRACTION as f32), (2.0 * HALF_EXP[1] - 1.0) as f32);
     let (n, power) = split_exponent(clamped * LOG2_E as f32, 1);
     let r = minus_ln2(clamped, n, 1.0);
-    let small = r * r * r.polynomial(&P) + r;
+    let small = r * r * polynomial(&P, r) + r;
     let y = power * small + (power - 0.5);
-    x.choose(|x| x.abs() < TINY, x, y + y)
+    if x.abs() < TINY { x } else { y + y }
 }
 
 #[inline(always)]
-fn log<const N: usize>(x: Lanes<N>) -> Lanes<N> {
+fn log(x: f32) -> f32 {
     const P: [f32; 9] = narrow(SINGLE.log);
-    const SCALE: f32 = (1u32 << FRACTION) as f32;
-    let is_small = |x| x < SINGLE.min_normal as f32;
-    let normal = x.choose(is_small, x * SCALE, x);
-    let zero = Lanes([0.0; N]);
-    let shift = x.choose(is_small, zero - FRACTION as f32, zero);
-    let exponent = |x: u32| (x as i32).wrapping_sub(SINGLE.sqrt_half_bits as i32) >> FRACTION;
-    let f = normal.bits(|x| x.wrapping_sub((exponent(x) << FRACTION) as u32)) - 1.0;
-    let e = Lanes(normal.0.map(|x| exponent(x.to_bits()) as f32)) + shift;
+    let is_small = x < SINGLE.min_normal as f32;
+    let normal = if is_small { x * (1u32 << FRACTION) as f32 } else { x };
+    let shift = if is_small { -(FRACTION as f32) } else { 0.0 };
+    let bits = normal.to_bits() as i32;
+    let exponent = bits.wrapping_sub(SINGLE.sqrt_half_bits as i32) >> FRACTION;
+    let f = f32::from_bits(bits.wrapping_sub(exponent << FRACTION) as u32) - 1.0;
+    let e = exponent as f32 + shift;
     let square = f * f;
-    let tail = square * -0.5 + square * f * f.polynomial(&P);
+    let tail = square * -0.5 + square * f * polynomial(&P, f);
     let tail = e * LN2[1] as f32 + tail;
     let y = e * LN2[0] as f32 + (f + tail);
-    let y = x.choose(|x| x < f32::INFINITY, y, x);
-    let [infinite, nan] = [f32::NEG_INFINITY, f32::NAN].map(|x| Lanes([x; N]));
-    x.choose(|x| 0.0 < x, y, x.choose(|x| x == 0.0, infinite, nan))
+    let y = if x < f32::INFINITY { y } else { x };
+    let other = if x == 0.0 { f32::NEG_INFINITY } else { f32::NAN };
+    if 0.0 < x { y } else { other }
 }
 
 /// `x * P(x^2) / Q(x^2)` up to the bound, then 1 with the sign of `x`.
 #[inline(always)]
-fn odd_rational<const N: usize, const K: usize>(
-    x: Lanes<N>,
-    bound: f64,
-    [p, q]: [&[f32; K]; 2],
-) -> Lanes<N> {
-    let most = (bound * bound) as f32;
-    let y = Lanes((x * x).0.map(|y| if most < y { most } else { y }));
-    (x * (y.polynomial(p) / y.polynomial(q))).clamp(-1.0, 1.0)
+fn odd_rational<const N: usize>(x: f32, bound: f64, [p, q]: [&[f32; N]; 2]) -> f32 {
+    let (y, most) = (x * x, (bound * bound) as f32);
+    let y = if most < y { most } else { y };
+    clamp(x * (polynomial(p, y) / polynomial(q, y)), -1.0, 1.0)
 }
 
 #[inline(always)]
-fn tanh<const N: usize>(x: Lanes<N>) -> Lanes<N> {
+fn tanh(x: f32) -> f32 {
     const P: [f32; 5] = narrow(&TANH_P);
     const Q: [f32; 5] = narrow(&TANH_Q);
     odd_rational(x, 9.0, [&P, &Q])
 }
 
 #[inline(always)]
-fn erf<const N: usize>(x: Lanes<N>) -> Lanes<N> {
+fn erf(x: f32) -> f32 {
     const P: [f32; 6] = narrow(&ERF_P);
     const Q: [f32; 6] = narrow(&ERF_Q);
     odd_rational(x, 3.92, [&P, &Q])
 }
 
-/// A function of a register.
+/// A function of each lane of a register. The loop is what the compiler makes vector instructions of: it does not for
+/// an array of results.
 #[inline(always)]
-fn each(frame: &mut Frame, [d, a, ..]: [u32; 4], f: impl Fn(Lanes<WIDE>) -> Lanes<WIDE>) {
+fn each(frame: &mut Frame, [d, a, ..]: [u32; 4], f: impl Fn(f32) -> f32) {
     let n = frame.chunks;
     let [x, z] = registers(&mut frame.w32, n, [a, d]);
     for (x, z) in x.iter().zip(z) {
-        let (x, mut to): (Chunk<u32>, Chunk<u32>) = (x.get(), [0; STEP]);
-        for (x, to) in x.as_chunks::<WIDE>().0.iter().zip(to.as_chunks_mut::<WIDE>().0) {
-            *to = f(Lanes(x.map(f32::from_bits))).0.map(f32::to_bits);
+        let (x, mut to) = (x.get(), [0; STEP]);
+        for (x, to) in x.iter().zip(&mut to) {
+            *to = f(f32::from_bits(*x)).to_bits();
         }
         z.set(to);
     }
@@ -205,7 +153,7 @@ macro_rules! rows {
         match $op {
             $(UnaryOp::$name => Some((
                 |frame: &mut Frame, r: [u32; 4]| each(frame, r, $f),
-                |x: u64| u64::from($f(Lanes([f32::from_bits(x as u32)])).0[0].to_bits()),
+                    |x: u64| u64::from($f(f32::from_bits(x as u32)).to_bits()),
             )),)*
             _ => None,
         }
@@ -230,6 +178,7 @@ mod tests {
     use super::*;
     use crate::blocks::frame::Sizes;
     use crate::config::Config;
+    use std::array::from_fn;
     use zyx_core::decompose::Expand;
     use zyx_core::ir::interp::{Options, interpret};
     use zyx_core::ir::{Access, Builder, LoopKind};

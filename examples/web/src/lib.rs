@@ -1,10 +1,12 @@
-//! What the page beside this file runs: a network that learns digits while one watches. `scripts/web.sh`
-//! builds it; see `index.html`.
+//! What the page beside this file runs: a network that learns digits while one watches, and an encoder
+//! that tells which sentences mean the same. `scripts/web.sh` builds it; see `index.html`.
 #![cfg(target_arch = "wasm32")]
 
 mod digits;
+mod sentences;
 
 pub use digits::Digits;
+pub use sentences::Sentences;
 
 use wasm_bindgen::prelude::*;
 
