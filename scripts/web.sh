@@ -8,9 +8,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=target/web
-cargo build --release -p zyx-web --target wasm32-unknown-unknown --target-dir target/wasm
+cargo build --profile web -p zyx-web --target wasm32-unknown-unknown --target-dir target/wasm
 rm -rf "$out"
-wasm-bindgen --target web --no-typescript --out-dir "$out" target/wasm/wasm32-unknown-unknown/release/zyx_web.wasm
+wasm-bindgen --target web --no-typescript --out-dir "$out" target/wasm/wasm32-unknown-unknown/web/zyx_web.wasm
 mkdir "$out/data"
 cp examples/web/index.html examples/web/main.js "$out"
 cp -r examples/data/*-ubyte examples/data/tiny-bert "$out/data"

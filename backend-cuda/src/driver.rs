@@ -154,6 +154,14 @@ fn initialise() -> Result<i32, String> {
     Ok(version)
 }
 
+/// Whether there is no driver, or a driver without a device.
+pub(crate) fn is_absent() -> bool {
+    let none = CUresult::CUDA_ERROR_NO_DEVICE as u32;
+    // SAFETY: the function is there.
+    sys::lacks()
+        .map_or(true, |lacks| !lacks.contains(&"cuInit") && unsafe { cuda!(cuInit(0)) } == none)
+}
+
 /// Whether the driver has the functions that [`crate::graph`] calls, as those since CUDA 12.0 do.
 pub(crate) fn has_graphs() -> bool {
     let is_graphs = |name: &&str| name.starts_with("cuGraph") && *name != OVERLAP;

@@ -83,8 +83,13 @@ impl Backend for Cuda {
             context: format!("open {}:{ordinal}", Cuda::NAME),
             reason,
         };
-        let ids = driver::devices().map_err(refused)?;
-        let none = || refused(format!("the CUDA driver has {} devices", ids.len()));
+        let absent = |reason: String| DeviceError::Absent {
+            context: format!("open {}:{ordinal}", Cuda::NAME),
+            reason,
+        };
+        let told = |reason| if driver::is_absent() { absent(reason) } else { refused(reason) };
+        let ids = driver::devices().map_err(told)?;
+        let none = || absent(format!("the CUDA driver has {} devices", ids.len()));
         let id: DeviceId = *ids.get(ordinal).ok_or_else(none)?;
         let facts = Facts::of(id).map_err(|code| refused(format!("asking what it is: {code}")))?;
         CudaDevice::new(ordinal, id, &facts).map_err(refused)

@@ -35,6 +35,8 @@ pub(crate) struct Found {
     /// All that can compile and run: GPUs and accelerators before CPUs, otherwise in the order of the
     /// platforms.
     pub(crate) devices: Vec<Device>,
+    /// Whether there is a library with a driver.
+    pub(crate) has_driver: bool,
     /// What is wrong with the library, with platforms and with other devices, and what to do.
     pub(crate) problems: Vec<String>,
 }
@@ -46,8 +48,14 @@ pub(crate) fn found() -> &'static Found {
         let mut found = Found::default();
         match call("clGetPlatformIDs", get_platforms) {
             Ok(platforms) if platforms.is_empty() => found.problems.push(error::NO_DRIVER.into()),
-            Ok(platforms) => platforms.into_iter().for_each(|platform| found.look_at(platform)),
-            Err(code) => found.problems.push(code.to_string()),
+            Ok(platforms) => {
+                found.has_driver = true;
+                platforms.into_iter().for_each(|platform| found.look_at(platform));
+            }
+            Err(code) => {
+                found.has_driver = !code.is_about_no_driver();
+                found.problems.push(code.to_string());
+            }
         }
         found.devices.sort_by_key(is_cpu);
         found

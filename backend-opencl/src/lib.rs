@@ -121,7 +121,14 @@ impl Backend for OpenCl {
         let absent = || {
             let there = format!("{} devices", found.devices.len());
             let told = std::iter::once(there).chain(found.problems.iter().cloned());
-            refused(told.collect::<Vec<_>>().join("; "))
+            let reason = told.collect::<Vec<_>>().join("; ");
+            match found.has_driver && !found.problems.is_empty() {
+                true => refused(reason),
+                false => {
+                    let context = format!("open {}:{ordinal}", OpenCl::NAME);
+                    DeviceError::Absent { context, reason }
+                }
+            }
         };
         let device = *found.devices.get(ordinal).ok_or_else(absent)?;
         let context = context(&device).map_err(|code| refused(code.to_string()))?;

@@ -100,12 +100,16 @@ impl Backend for Vulkan {
             context: format!("open {}:{ordinal}", Vulkan::NAME),
             reason,
         };
+        let absent = |reason: String| DeviceError::Absent {
+            context: format!("open {}:{ordinal}", Vulkan::NAME),
+            reason,
+        };
         let Some(vulkan) = instance::vulkan() else {
-            return Err(refused("no Vulkan loader or driver".to_owned()));
+            return Err(absent("no Vulkan loader or driver".to_owned()));
         };
         let n = vulkan.devices.len();
         let physical =
-            *vulkan.devices.get(ordinal).ok_or_else(|| refused(format!("{n} devices")))?;
+            *vulkan.devices.get(ordinal).ok_or_else(|| absent(format!("{n} devices")))?;
         let facts = self.cut(Facts::of(vulkan, physical));
         let info = info(ordinal, &facts);
         let mut device = Gpu::open(vulkan, physical, facts)

@@ -67,7 +67,7 @@ impl Wgpu {
         if ADAPTERS.get().is_none_or(Vec::is_empty) {
             let found = find().await;
             if found.is_empty() {
-                return Err(refused(0, "this browser offers no adapter of WebGPU"));
+                return Err(absent(0, "this browser offers no adapter of WebGPU".to_owned()));
             }
             // Another request may have found the same.
             let _ = ADAPTERS.set(found);
@@ -127,6 +127,10 @@ fn refused(ordinal: usize, reason: impl ToString) -> DeviceError {
     DeviceError::Driver { context, reason: reason.to_string() }
 }
 
+fn absent(ordinal: usize, reason: String) -> DeviceError {
+    DeviceError::Absent { context: format!("open {}:{ordinal}", Wgpu::NAME), reason }
+}
+
 fn info(ordinal: usize, facts: &Facts) -> DeviceInfo {
     DeviceInfo {
         spec: format!("{}:{ordinal}", Wgpu::NAME),
@@ -150,7 +154,7 @@ impl Backend for Wgpu {
         let adapters = adapters();
         let adapter = adapters.get(ordinal).ok_or_else(|| match cfg!(target_arch = "wasm32") {
             true => refused(ordinal, "in a browser devices are requested first"),
-            false => refused(ordinal, format!("{} devices", adapters.len())),
+            false => absent(ordinal, format!("{} devices", adapters.len())),
         })?;
         let facts = self.cut(Facts::of(adapter));
         let mut waiting = hal::lock(&REQUESTED);

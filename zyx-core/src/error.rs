@@ -13,7 +13,9 @@ use std::panic::Location;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A mistake of the caller, or a failure of a device.
-#[derive(Debug, thiserror::Error)]
+///
+/// `{:?}` prints the sentence, too, so that `fn main() -> zyx::Result<()>` ends with one.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Shapes that do not fit the op.
@@ -116,6 +118,12 @@ impl fmt::Display for Operands {
         write!(f, " (operand{plural} {dtype} {shape}")?;
         rest.iter().try_for_each(|(dtype, shape)| write!(f, ", {dtype} {shape}"))?;
         f.write_str(")")
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -53,8 +53,8 @@ pub fn runtime() -> &'static Runtime {
 ///
 /// A device is passed over that does not open, or that `ZYX_BLOCKLIST` names: backends, devices and
 /// parts of names of devices, as in `opencl,vulkan:1,wgpu=llvmpipe`. That is said once, as it is of each
-/// backend of this build without a device if no GPU is left: as warnings of the `log` crate, or on
-/// standard error where the program has no logger.
+/// backend of this build whose driver is broken if no GPU is left: as warnings of the `log` crate, or on
+/// standard error where the program has no logger. Of a machine without a GPU nothing is said.
 ///
 /// ```
 /// let device = zyx::device()?;
@@ -70,10 +70,27 @@ pub fn device() -> Result<Device> {
         return Ok(device.clone());
     }
     let opened = match std::env::var("ZYX_DEVICE") {
-        Ok(spec) if !spec.is_empty() => runtime().device(&spec)?,
+        Ok(spec) if !spec.is_empty() => open(&spec)?,
         _ => best(runtime(), &std::env::var("ZYX_BLOCKLIST").unwrap_or_default(), &mut warn)?,
     };
     Ok(DEFAULTS.device.get_or_init(|| opened).clone())
+}
+
+/// A device of this process's runtime. Where its backend is not compiled in the error names the feature.
+#[track_caller]
+fn open(spec: &str) -> Result<Device> {
+    let features = ["cpu", "cuda", "opencl", "vulkan", "wgpu"];
+    let backend = spec.split(':').next().unwrap_or(spec);
+    let is_known = features.contains(&backend);
+    runtime().device(spec).map_err(|mut error| {
+        if let Error::NoDevice { reason, .. } = &mut error
+            && is_known
+            && !runtime().backend_names().contains(&backend)
+        {
+            *reason = format!("it needs the feature `{backend}` of the crate zyx; {reason}");
+        }
+        error
+    })
 }
 
 /// Tells the user.
@@ -103,7 +120,7 @@ fn best(runtime: &Runtime, blocked: &str, warn: &mut dyn FnMut(&str)) -> Result<
         match runtime.device(&info.spec) {
             Ok(device) if info.kind == DeviceKind::Gpu => return Ok(device),
             Ok(device) => {
-                absent(runtime, &present).iter().for_each(|why| warn(why));
+                broken(runtime, &present).iter().for_each(|why| warn(why));
                 return Ok(device);
             }
             Err(error) => {
@@ -127,10 +144,11 @@ fn is_blocked(info: &DeviceInfo, list: &str) -> bool {
     })
 }
 
-/// Why backends have no device.
-fn absent(runtime: &Runtime, present: &[DeviceInfo]) -> Vec<String> {
+/// Why backends have no device whose drivers are broken.
+fn broken(runtime: &Runtime, present: &[DeviceInfo]) -> Vec<String> {
     let has_device = |name: &str| present.iter().any(|d| d.spec.split(':').next() == Some(name));
     let names = runtime.backend_names().into_iter().filter(|name| !has_device(name));
+    let names = names.filter(|name| runtime.is_broken(name));
     // Nobody asked for these, so where they were asked for says nothing.
     let why = |error| match error {
         Error::NoDevice { spec, reason, .. } => format!("device {spec}: {reason}"),
@@ -176,7 +194,7 @@ pub trait OpenDevice: Sized {
 impl OpenDevice for Device {
     #[track_caller]
     fn open(spec: &str) -> Result<Device> {
-        runtime().device(spec)
+        open(spec)
     }
 
     async fn request(spec: &str) -> Result<Device> {
@@ -184,7 +202,7 @@ impl OpenDevice for Device {
         if spec.split(':').next() == Some("wgpu") {
             backend_wgpu::Wgpu::from_env().request().await?;
         }
-        runtime().device(spec)
+        open(spec)
     }
 
     fn list() -> Vec<DeviceInfo> {
@@ -398,11 +416,11 @@ mod tests {
         assert_eq!(best(&alone, "", &mut |_| ()).unwrap().spec(), "reference:0");
     }
 
-    /// Has no device.
-    struct Absent;
+    /// Has no device, and perhaps a driver that does not work.
+    struct Nothing<const BROKEN: bool>;
 
-    impl hal::Backend for Absent {
-        const NAME: &'static str = "absent";
+    impl<const BROKEN: bool> hal::Backend for Nothing<BROKEN> {
+        const NAME: &'static str = if BROKEN { "broken" } else { "absent" };
         type Device = <Reference as hal::Backend>::Device;
 
         fn devices(&self) -> Vec<DeviceInfo> {
@@ -410,22 +428,27 @@ mod tests {
         }
 
         fn open(&self, _: usize) -> std::result::Result<Self::Device, DeviceError> {
-            let reason = "no library".to_owned();
-            Err(DeviceError::Driver { context: "open".to_owned(), reason })
+            let context = "open".to_owned();
+            Err(match BROKEN {
+                true => DeviceError::Driver { context, reason: "wrong version".to_owned() },
+                false => DeviceError::Absent { context, reason: "no library".to_owned() },
+            })
         }
     }
 
     #[test]
-    fn what_is_blocked_or_absent_is_said() {
+    fn what_is_blocked_or_broken_is_said() {
         let runtime = compiled_in();
-        runtime.register(Absent);
+        runtime.register(Nothing::<false>);
+        runtime.register(Nothing::<true>);
         let first = best(&runtime, "", &mut |_| ()).unwrap();
         let mut told = Vec::new();
         let found = best(&runtime, first.spec(), &mut |text| told.push(text.to_owned())).unwrap();
         assert_ne!(found.spec(), first.spec());
         assert!(told[0].contains("ZYX_BLOCKLIST"), "{told:?}");
         let is_there = found.info().kind == DeviceKind::Gpu;
-        assert!(is_there || told.iter().any(|text| text.contains("no library")), "{told:?}");
+        assert!(is_there || told.iter().any(|text| text.contains("wrong version")), "{told:?}");
+        assert!(!told.iter().any(|text| text.contains("no library")), "{told:?}");
         let error = runtime.device("absent").unwrap_err().to_string();
         assert!(error.contains("no library"), "{error}");
     }

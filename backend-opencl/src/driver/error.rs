@@ -65,6 +65,11 @@ impl Code {
         ];
         codes.contains(&self.code)
     }
+
+    /// Whether there is no library, or none that finds a driver.
+    pub(crate) const fn is_about_no_driver(&self) -> bool {
+        matches!(self.code, DLOPEN_RUNTIME_LOAD_FAILED | CL_PLATFORM_NOT_FOUND_KHR)
+    }
 }
 
 /// Where there is a library and nothing behind it.

@@ -41,6 +41,14 @@ pub enum DeviceError {
         /// What the driver says.
         reason: String,
     },
+    /// There is no driver, or it has no such device: nothing is broken.
+    #[error("{context}: {reason}")]
+    Absent {
+        /// What was being done.
+        context: String,
+        /// What there is, and what to install.
+        reason: String,
+    },
     /// The driver refused.
     #[error("{context}: {reason}")]
     Driver {

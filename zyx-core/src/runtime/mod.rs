@@ -35,7 +35,7 @@ pub use stats::Stats;
 pub use tuning::{Tuned, Tuning};
 
 use crate::error::{Error, Result};
-use crate::hal::{self, DeviceInfo};
+use crate::hal::{self, DeviceError, DeviceInfo};
 use erased::ErasedBackend;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -109,6 +109,18 @@ impl Runtime {
     /// ```
     pub fn backend_names(&self) -> Vec<&'static str> {
         self.backends().iter().map(|b| b.name()).collect()
+    }
+
+    /// Whether a registered backend has a driver that cannot be used. Where there is none, or no device,
+    /// nothing is broken.
+    ///
+    /// ```
+    /// assert!(!zyx_core::Runtime::default().is_broken("reference"));
+    /// ```
+    pub fn is_broken(&self, name: &str) -> bool {
+        let backend = self.backends().into_iter().find(|b| b.name() == name);
+        let refusal = backend.and_then(|b| b.open(0).err());
+        refusal.is_some_and(|error| !matches!(error, DeviceError::Absent { .. }))
     }
 
     /// Opens a device by `backend` or `backend:ordinal`; one handle per device is shared.
