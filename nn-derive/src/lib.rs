@@ -27,7 +27,8 @@
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
-use quote::quote;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{Attribute, Data, DeriveInput, Error, Fields, Index, Result, parse_quote};
 
 /// Derives `nn::Module` for a struct.
@@ -63,7 +64,8 @@ fn derive(mut input: DeriveInput, nn: &Tokens) -> Result<Tokens> {
                 (quote!(#index), i.to_string())
             }
         };
-        visits.push(quote! {
+        // Where a type is no module, the compiler's error points at the field.
+        visits.push(quote_spanned! { field.ty.span() =>
             path.within(#name, |path| #nn::Module::visit(&self.#member, path, visitor));
         });
     }

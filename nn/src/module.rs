@@ -45,6 +45,11 @@ use zyx_core::{DType, Device, Param, Pool2d, Result, Shape, Tensor};
 /// assert_eq!(mlp.n_parameters(), 4 * 8 + 8 + 8 * 2 + 2);
 /// # Ok::<(), zyx_core::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no module",
+    note = "a field of a struct that derives `Module` is a parameter, a module, a number, or an option, vector, array or \
+            box of those; mark another one `#[module(skip)]`"
+)]
 pub trait Module {
     /// Shows every parameter and mode to the visitor, under `path`.
     fn visit(&self, path: &mut Path, visitor: &mut dyn Visitor);

@@ -19,6 +19,9 @@ use zyx_core::{Result, Tensor};
 /// let y = model.forward(&Tensor::ones([5, 4], DType::F32, &device))?;
 /// assert_eq!(y.shape().dims(), [5, 2]);
 /// assert_eq!(model.named_parameters()[2].0, "2.weight");
+/// // Errors name the module that refuses.
+/// let error = model.forward(&Tensor::ones([5, 3], DType::F32, &device)).unwrap_err();
+/// assert!(error.to_string().contains("in `0`: "), "{error}");
 /// # Ok::<(), zyx_core::Error>(())
 /// ```
 #[derive(Default)]
@@ -65,7 +68,11 @@ impl Module for Sequential {
 impl Forward for Sequential {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.0.iter().try_fold(x.clone(), |x, module| module.forward(&x))
+        let mut x = x.clone();
+        for (i, module) in self.0.iter().enumerate() {
+            x = module.forward(&x).map_err(|error| error.within(&i.to_string()))?;
+        }
+        Ok(x)
     }
 }
 

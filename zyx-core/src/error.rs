@@ -153,6 +153,35 @@ impl Error {
     }
 }
 
+impl Error {
+    /// The same mistake, made within a part of a model: the sentence begins with where, as in
+    /// ``in `2.linear`: ``.
+    ///
+    /// ```
+    /// use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::zeros([2, 3], DType::F32, &device);
+    /// let error = x.matmul(&x).unwrap_err().within("attention").within("2");
+    /// assert!(error.to_string().contains("in `2.attention`: "), "{error}");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn within(mut self, part: &str) -> Error {
+        if let Error::Shape { reason, .. }
+        | Error::DType { reason, .. }
+        | Error::Argument { reason, .. }
+        | Error::Value { reason, .. }
+        | Error::NoDevice { reason, .. } = &mut self
+        {
+            *reason = match reason.strip_prefix("in `") {
+                Some(rest) => format!("in `{part}.{rest}"),
+                None => format!("in `{part}`: {reason}"),
+            };
+        }
+        self
+    }
+}
+
 /// Errors of the methods that a method consists of, named as its caller knows it.
 pub(crate) trait Named {
     /// With `op` as the method that refused, at the caller.

@@ -51,6 +51,16 @@ fn mask_of(axes: impl Iterator<Item = i128>, rank: usize) -> Result<u16, String>
     Ok(mask)
 }
 
+/// An index along an axis of so many elements, counted from the front.
+pub(crate) fn place(index: isize, extent: usize) -> Result<usize, String> {
+    let n = extent as i128;
+    match i128::from(index as i64) {
+        at if (-n..n).contains(&at) => Ok(at.rem_euclid(n) as usize),
+        at if n == 0 => Err(format!("index {at} of an axis without elements")),
+        at => Err(format!("index {at} is out of range; allowed are {} to {}", -n, n - 1)),
+    }
+}
+
 /// `axis` counted from the front.
 pub(crate) fn normalize(axis: isize, rank: usize) -> Result<usize, String> {
     let n = rank as isize;

@@ -8,7 +8,7 @@
 //! of range give zero, as everywhere in this library.
 
 use super::Tensor;
-use super::axes::normalize;
+use super::axes::place;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::graph::is_index;
@@ -145,8 +145,7 @@ impl Tensor {
         for (part, index) in parts.iter().enumerate() {
             match index {
                 Index::At(at) => {
-                    let extent = x.shape()[axis].min(isize::MAX as usize);
-                    let at = match normalize(*at, extent) {
+                    let at = match place(*at, x.shape()[axis]) {
                         Ok(at) => at,
                         Err(reason) => return Err(Tensor::shape_error(OP, &[self], reason)),
                     };

@@ -1,6 +1,6 @@
 //! Methods that rearrange elements without computing on them.
 
-use super::axes::normalize;
+use super::axes::{normalize, place};
 use super::{Expr, History, Tensor};
 use crate::error::{Named, Result};
 use crate::graph::{Op, Perm};
@@ -440,7 +440,7 @@ impl Tensor {
     #[track_caller]
     pub fn select_index(&self, axis: isize, position: isize) -> Result<Tensor> {
         let axis = self.axis("select_index", axis)?;
-        let position = match normalize(position, self.shape()[axis].min(isize::MAX as usize)) {
+        let position = match place(position, self.shape()[axis]) {
             Ok(position) => position,
             Err(reason) => return Err(Tensor::shape_error("select_index", &[self], reason)),
         };

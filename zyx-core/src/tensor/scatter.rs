@@ -410,8 +410,7 @@ impl Tensor {
     pub fn select_scatter(&self, src: &Tensor, axis: isize, position: isize) -> Result<Tensor> {
         const OP: &str = "select_scatter";
         let axis = self.axis(OP, axis)?;
-        let extent = self.shape()[axis].min(isize::MAX as usize);
-        let position = match super::axes::normalize(position, extent) {
+        let position = match super::axes::place(position, self.shape()[axis]) {
             Ok(position) => position,
             Err(reason) => return Err(Tensor::shape_error(OP, &[self], reason)),
         };
