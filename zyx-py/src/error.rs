@@ -5,7 +5,8 @@
 //! without the place in the Rust source. Nothing unwinds into Python: a panic, which would be a bug
 //! of ours, becomes a `RuntimeError` that says so.
 
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use crate::warnings;
+use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -74,7 +75,10 @@ pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
         _ => text,
     };
     match error {
-        Error::Shape { reason, .. } if is_axis(&reason) => raise(py, 2, text),
+        Error::Shape { reason, .. } if is_out_of_range(&reason, "axis") => raise(py, 2, text),
+        Error::Shape { reason, .. } if is_out_of_range(&reason, "index") => {
+            PyIndexError::new_err(text)
+        }
         Error::Shape { .. } => raise(py, 0, text),
         Error::DType { .. } => raise(py, 1, text),
         Error::Argument { .. } | Error::Format { .. } | Error::Value { .. } => {
@@ -86,9 +90,14 @@ pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
     }
 }
 
-fn is_axis(reason: &str) -> bool {
-    reason.starts_with("axis ")
-        && (reason.contains("out of range") || reason.contains("without axes"))
+/// Whether an error is about an axis or an index that there is not; a part of a model may be named before.
+fn is_out_of_range(reason: &str, what: &str) -> bool {
+    let reason = match reason.strip_prefix("in `") {
+        Some(within) => within.split_once("`: ").map_or(reason, |(_, reason)| reason),
+        None => reason,
+    };
+    reason.strip_prefix(what).is_some_and(|rest| rest.starts_with(' '))
+        && (reason.contains("out of range") || reason.contains("without"))
 }
 
 /// An `OSError` of the subclass that its number says, with the file it is about.
@@ -101,11 +110,7 @@ fn io(what: &str, source: &std::io::Error) -> PyErr {
 
 /// Runs `f` and turns a panic into an exception.
 pub(crate) fn caught<T>(py: Python<'_>, f: impl FnOnce() -> Result<T>) -> PyResult<T> {
-    match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(Ok(x)) => Ok(x),
-        Ok(Err(error)) => Err(exception(py, error)),
-        Err(panic) => Err(PyRuntimeError::new_err(message(&*panic))),
-    }
+    given(py, catch_unwind(AssertUnwindSafe(f)))
 }
 
 /// As [`caught`], letting other threads of Python run meanwhile.
@@ -113,7 +118,14 @@ pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     f: impl FnOnce() -> Result<T> + Send,
 ) -> PyResult<T> {
-    match py.detach(|| catch_unwind(AssertUnwindSafe(f))) {
+    let result = py.detach(|| catch_unwind(AssertUnwindSafe(f)));
+    given(py, result)
+}
+
+/// What a call gave, after the warnings that it caused.
+fn given<T>(py: Python<'_>, result: std::thread::Result<Result<T>>) -> PyResult<T> {
+    warnings::give(py)?;
+    match result {
         Ok(Ok(x)) => Ok(x),
         Ok(Err(error)) => Err(exception(py, error)),
         Err(panic) => Err(PyRuntimeError::new_err(message(&*panic))),

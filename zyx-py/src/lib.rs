@@ -32,12 +32,14 @@ mod outcome;
 mod quantized;
 mod rng;
 mod tensor;
+mod warnings;
 
 use pyo3::prelude::*;
 
 /// The native part of zyx.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    warnings::collect();
     error::register(module)?;
     dtype::register(module)?;
     module.add_class::<tensor::PyTensor>()?;

@@ -1,5 +1,9 @@
 """Exceptions have the types that users of PyTorch and NumPy expect, and the Rust error's text."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import zyx
 
@@ -11,6 +15,7 @@ def test_types():
         (lambda: x + zyx.ones(4), zyx.ShapeError, "do not broadcast"),
         (lambda: x.reshape(5), zyx.ShapeError, "6 elements"),
         (lambda: x.sum(7), zyx.AxisError, "out of range"),
+        (lambda: x.select(1, 3), IndexError, "index 3 is out of range; allowed are -3 to 2"),
         (lambda: zyx.ones(2).bitwise_not(), zyx.DTypeError, "bit operations"),
         (lambda: x.cross_entropy([0, 1], label_smoothing=2.0), ValueError, "label_smoothing"),
         (lambda: x.gather(0), TypeError, "missing required argument: 'index'"),
@@ -28,6 +33,19 @@ def test_types():
         with pytest.raises(kind, match=text) as caught:
             call()
         assert ".rs:" not in str(caught.value)
+
+
+def test_warnings():
+    def run(blocked):
+        command = [sys.executable, "-W", "always", "-c", "import zyx; zyx.ones(2).realize()"]
+        environment = {**os.environ, "ZYX_BLOCKLIST": blocked, "ZYX_DEVICE": ""}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    # Whatever there is, this one is passed over, and Python says so once, at the line of the program.
+    told = run(str(zyx.device())).stderr
+    assert told.count("UserWarning") == 1 and "ZYX_BLOCKLIST names it" in told, told
+    everything = run("cuda,vulkan,wgpu,opencl,cpu")
+    assert everything.stdout == "" and "<string>:1: UserWarning" in everything.stderr, everything
 
 
 def test_bases():
