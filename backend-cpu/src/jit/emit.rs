@@ -34,11 +34,11 @@ pub(super) fn function(
     // The slot after the frame keeps the caller's stack pointer.
     let frame = if has_frame { (allocated.frame + 8).next_multiple_of(64) } else { 0 };
     let mut emitter = Emitter { asm, constants, isa };
-    emitter.prologue(allocated.saved, frame);
+    emitter.prologue(allocated.saved[0], frame);
     for inst in &allocated.insts {
         emitter.inst(inst);
     }
-    emitter.epilogue(allocated.saved, frame);
+    emitter.epilogue(allocated.saved[0], frame);
 }
 
 fn is_call(inst: &Inst) -> bool {
@@ -59,12 +59,12 @@ fn vec(reg: Reg) -> VecReg {
     VecReg(reg.number())
 }
 
-fn saved_registers(saved: u16) -> impl DoubleEndedIterator<Item = Gpr> {
+fn saved_registers(saved: u32) -> impl DoubleEndedIterator<Item = Gpr> {
     (0..16u8).filter(move |n| saved & 1 << n != 0).map(Gpr)
 }
 
 impl Emitter<'_> {
-    fn prologue(&mut self, saved: u16, frame: u32) {
+    fn prologue(&mut self, saved: u32, frame: u32) {
         for reg in saved_registers(saved) {
             self.asm.push(reg);
         }
@@ -82,7 +82,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn epilogue(&mut self, saved: u16, frame: u32) {
+    fn epilogue(&mut self, saved: u32, frame: u32) {
         if frame > 0 {
             self.asm.mov(Size::B64, Gpr::RSP, Mem::at(Gpr::RSP, frame as i32 - 8));
         }

@@ -28,6 +28,7 @@ mod helpers;
 mod lower;
 mod machine;
 mod regalloc;
+mod registers;
 mod schedule;
 mod target;
 

@@ -88,7 +88,6 @@ impl Isa {
         match self {
             Self::Avx2 => &AVX2,
             Self::Avx512 => &AVX512,
-            Self::Neon => &NEON,
         }
     }
 }

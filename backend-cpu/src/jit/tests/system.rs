@@ -15,7 +15,7 @@ const PAGE: i64 = 4096;
 fn with_frame(frame: u32) -> Vec<u8> {
     let isa = isas()[0];
     let mut asm = Assembler::default();
-    let allocated = Allocated { insts: Vec::new(), saved: 1 << 3, frame };
+    let allocated = Allocated { insts: Vec::new(), saved: [1 << 3, 0, 0], frame };
     emit::function(&mut asm, &allocated, &[], isa);
     asm.finish()
 }

@@ -1,0 +1,165 @@
+//! Addresses that several accesses share.
+//!
+//! Lowering writes `[base + index * scale + displacement]` anywhere. A load or store here takes an index
+//! or a displacement, and scales an index by its own width alone. One such access costs an addition
+//! before it (`memory`). Several of one block that differ in the displacement alone, as the copies of an
+//! unrolled body do, share that addition: it becomes a register, and they are so many bytes from there.
+//!
+//! A block ends where control may come from elsewhere, and a sum is only good as long as its parts are.
+
+use super::super::machine::{Addr, Base, Class, Inst, Place, Reg, Role};
+use super::memory::encodable;
+use rustc_hash::FxHashMap;
+
+/// Where accesses are, up to the displacement: base, index and scale, and which of the values that these
+/// registers hold over time are meant.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Spot {
+    base: Option<Reg>,
+    index: Reg,
+    shift: u8,
+    /// How often base and index were written before.
+    written: (u32, u32),
+    block: u32,
+}
+
+/// Counts writes of registers and blocks in one walk.
+struct Walk {
+    written: Vec<u32>,
+    block: u32,
+}
+
+impl Walk {
+    fn new(registers: usize) -> Self {
+        Self { written: vec![0; registers], block: 0 }
+    }
+
+    fn spot(&self, addr: &Addr) -> Option<Spot> {
+        let count = |reg: Reg| self.written[reg.0 as usize];
+        let (base, written) = match addr.base {
+            Base::Reg(base) => (Some(base), count(base)),
+            Base::Frame => (None, 0),
+            Base::None | Base::Const(..) => return None,
+        };
+        let Addr { index, shift, .. } = *addr;
+        let written = (written, if index.is_some() { count(index) } else { return None });
+        Some(Spot { base, index, shift, written, block: self.block })
+    }
+
+    /// Goes over an operation.
+    fn pass(&mut self, inst: &mut Inst) {
+        if matches!(inst, Inst::Label { .. } | Inst::LoopHead { .. }) {
+            self.block += 1;
+        }
+        inst.visit(|reg, role| {
+            if matches!(role, Role::Def | Role::Mod)
+                && let Some(count) = self.written.get_mut(reg.0 as usize)
+            {
+                *count += 1;
+            }
+        });
+    }
+}
+
+/// The address of a load or store and its bytes.
+fn access(inst: &mut Inst) -> Option<(&mut Addr, u8)> {
+    match inst {
+        Inst::VecLoad { addr, bytes, .. } | Inst::VecStore { addr, bytes, .. } => {
+            Some((addr, *bytes))
+        }
+        Inst::Extend { kind, src: Place::Mem(addr), .. } => Some((addr, kind.bytes())),
+        Inst::Store { width, addr, .. } => Some((addr, 1 << *width)),
+        Inst::Prefetch { addr } => Some((addr, 8)),
+        _ => None,
+    }
+}
+
+/// Gives addresses that several accesses share a register.
+pub(super) fn legalize(insts: &mut Vec<Inst>, classes: &mut Vec<Class>) {
+    let mut costly: FxHashMap<Spot, u32> = FxHashMap::default();
+    let mut walk = Walk::new(classes.len());
+    for inst in insts.iter_mut() {
+        if let Some((addr, bytes)) = access(inst)
+            && !encodable(addr, bytes)
+            && let Some(spot) = walk.spot(addr)
+        {
+            *costly.entry(spot).or_default() += 1;
+        }
+        walk.pass(inst);
+    }
+    costly.retain(|_, count| *count > 1);
+    if costly.is_empty() {
+        return;
+    }
+    let mut sums: FxHashMap<Spot, Reg> = FxHashMap::default();
+    let mut out = Vec::with_capacity(insts.len() + costly.len());
+    let mut walk = Walk::new(classes.len());
+    for mut inst in std::mem::take(insts) {
+        if let Some((addr, bytes)) = access(&mut inst)
+            && let Some(spot) = walk.spot(addr).filter(|spot| costly.contains_key(spot))
+        {
+            let sum = *sums.entry(spot).or_insert_with(|| {
+                classes.push(Class::Gpr);
+                let dst = Reg(classes.len() as u32 - 1);
+                out.push(Inst::Lea { dst, addr: Addr { disp: 0, ..*addr } });
+                dst
+            });
+            let near = Addr::at(sum, addr.disp);
+            if encodable(&near, bytes) {
+                *addr = near;
+            }
+        }
+        walk.pass(&mut inst);
+        out.push(inst);
+    }
+    *insts = out;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::machine::Extend;
+    use super::*;
+
+    const BASE: Reg = Reg(0);
+    const INDEX: Reg = Reg(1);
+
+    fn load(disp: i32) -> Inst {
+        let addr = Addr { base: Base::Reg(BASE), index: INDEX, shift: 0, disp };
+        Inst::VecLoad { dst: Reg(2), addr, bytes: 16 }
+    }
+
+    fn after(mut insts: Vec<Inst>) -> Vec<String> {
+        let mut classes = vec![Class::Gpr, Class::Gpr, Class::Vec];
+        legalize(&mut insts, &mut classes);
+        insts
+            .into_iter()
+            .map(|inst| match inst {
+                Inst::Lea { dst, .. } => format!("sum {}", dst.0),
+                Inst::VecLoad { addr: Addr { base: Base::Reg(base), index, disp, .. }, .. } => {
+                    format!("load {} {} {disp}", base.0, index.is_some())
+                }
+                _ => "other".to_owned(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn copies_of_a_body_share_a_sum() {
+        let found = after(vec![load(0), load(16), load(32)]);
+        assert_eq!(found, ["sum 3", "load 3 false 0", "load 3 false 16", "load 3 false 32"]);
+    }
+
+    #[test]
+    fn one_access_computes_its_address_itself() {
+        assert_eq!(after(vec![load(0), load(16)]), ["load 0 true 0", "load 0 true 16"]);
+    }
+
+    #[test]
+    fn a_sum_ends_with_its_block_and_with_its_parts() {
+        let step = Inst::Extend { kind: Extend::None64, dst: INDEX, src: Place::Reg(INDEX) };
+        let found = after(vec![load(16), load(32), step, load(16), load(48)]);
+        let second = ["other", "sum 4", "load 4 false 16", "load 4 false 48"];
+        assert_eq!(found[..3], ["sum 3", "load 3 false 16", "load 3 false 32"]);
+        assert_eq!(found[3..], second);
+    }
+}
