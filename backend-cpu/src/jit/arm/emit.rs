@@ -6,7 +6,7 @@
 
 use super::super::EmitError;
 use super::super::machine::{
-    Alu, Cond, ConstData, ConstId, Extend, Inst, Label, Operand, Place, Reg, Shift, Size, Test,
+    Addr, Alu, Cond, ConstData, ConstId, Extend, Inst, Label, Operand, Place, Reg, Shift, Size, Test,
 };
 use super::super::regalloc::Allocated;
 use super::asm::{self, Arr, Assembler, LINK, Op, SP, ZERO, add_immediate, bitmask};
@@ -23,16 +23,19 @@ const PROBE: u32 = 4096;
 
 const ZR: i64 = ZERO as i64;
 
-/// Writes one function of type `extern "C" fn(args, lo, hi, scratch)` at the current position.
+/// Writes one function of type `extern "C" fn(args, lo, hi, scratch)`, which has so many labels, at the
+/// current position.
 pub(super) fn function(
     asm: &mut Assembler,
     allocated: &Allocated,
     constants: &[ConstData],
+    labels: u32,
 ) -> Result<(), EmitError> {
     let calls = allocated.insts.iter().any(|inst| matches!(inst, Inst::Call { .. }));
     let saved = Saved::of(allocated.saved, calls);
     let frame = allocated.frame.next_multiple_of(16);
-    let mut emitter = Emitter { asm, constants };
+    let first = asm.reserve(labels).0;
+    let mut emitter = Emitter { asm, constants, first };
     emitter.prologue(&saved, frame);
     let mut rest = &allocated.insts[..];
     while let Some((inst, after)) = rest.split_first() {
@@ -68,6 +71,8 @@ impl Saved {
 pub(super) struct Emitter<'a> {
     pub(super) asm: &'a mut Assembler,
     constants: &'a [ConstData],
+    /// The assembler's number of the function's first label.
+    first: u32,
 }
 
 /// The number of a register as an operand.
@@ -147,6 +152,11 @@ impl Emitter<'_> {
         self.asm.op(Op::Ret, &[LINK.into()]);
     }
 
+    /// A label of the function as the assembler numbers it.
+    fn label(&self, label: Label) -> Label {
+        Label(self.first + label.0)
+    }
+
     /// A constant of the pool.
     pub(super) fn constant(&mut self, id: ConstId, bytes: usize) -> asm::Label {
         let bytes = self.constants[id.0 as usize].bytes(bytes);
@@ -157,18 +167,38 @@ impl Emitter<'_> {
         &self.constants[id.0 as usize]
     }
 
+    /// Whether two loads or stores of full vectors follow each other in memory too: then one
+    /// instruction, which this writes, does both.
+    fn pair_of(&mut self, first: &Inst, second: &Inst) -> bool {
+        let (row, regs, addrs) = match (*first, *second) {
+            (
+                Inst::VecLoad { dst: a, addr: low, bytes: 16 },
+                Inst::VecLoad { dst: b, addr: high, bytes: 16 },
+            ) if a != b => (Op::LdpQ, (a, b), (low, high)),
+            (
+                Inst::VecStore { src: a, addr: low, bytes: 16 },
+                Inst::VecStore { src: b, addr: high, bytes: 16 },
+            ) => (Op::StpQ, (a, b), (low, high)),
+            _ => return false,
+        };
+        let ((a, b), (low, high)) = (regs, addrs);
+        let next = low.disp.checked_add(16) == Some(high.disp);
+        let beside = next && low == Addr { disp: low.disp, ..high };
+        beside && self.pair(row, (a.number(), b.number()), low)
+    }
+
     fn inst(&mut self, inst: &Inst) -> Result<(), EmitError> {
         match *inst {
             Inst::Undef { .. } | Inst::LoopEnd => {}
             // Stores that go around caches are stores like any other here, in order.
             Inst::Fence => {}
             Inst::Entry { args, lo, hi, scratch } => self.entry([args, lo, hi, scratch]),
-            Inst::Label { label } => self.asm.bind(asm::Label::from(label)),
+            Inst::Label { label } => self.asm.bind(self.label(label)),
             Inst::LoopHead { label } => {
                 self.asm.align(16);
-                self.asm.bind(asm::Label::from(label));
+                self.asm.bind(self.label(label));
             }
-            Inst::Jump { label } => self.asm.op(Op::B, &[operand(label)]),
+            Inst::Jump { label } => self.asm.op(Op::B, &[self.label(label).operand()]),
             Inst::Branch { test, label } => self.branch(test, label)?,
             Inst::Call { target, buffers, description } => self.call(target, buffers, description),
             Inst::Prefetch { addr } => self.prefetch(addr),
@@ -187,8 +217,6 @@ impl Emitter<'_> {
                     Shift::Shl => by(size, Op::LslvW, Op::LslvX),
                     Shift::Shr => by(size, Op::LsrvW, Op::LsrvX),
                     Shift::Sar => by(size, Op::AsrvW, Op::AsrvX),
-                    Shift::Ror => by(size, Op::RorvW, Op::RorvX),
-                    Shift::Rol => return Err(EmitError::new("a rotation to the left")),
                 };
                 self.asm.op(row, &[n(dst), n(a), n(by)]);
             }
@@ -326,8 +354,6 @@ impl Emitter<'_> {
             Shift::Shl => self.asm.op(unsigned, &[d, a, back, last - count]),
             Shift::Shr => self.asm.op(unsigned, &[d, a, count, last]),
             Shift::Sar => self.asm.op(signed, &[d, a, count, last]),
-            Shift::Ror => self.asm.op(by(size, Op::ExtrW, Op::ExtrX), &[d, a, a, count]),
-            Shift::Rol => self.asm.op(by(size, Op::ExtrW, Op::ExtrX), &[d, a, a, back]),
         }
     }
 
@@ -395,15 +421,15 @@ impl Emitter<'_> {
         match (test.b, test.cond) {
             (Operand::Imm(0), Cond::Equal) => {
                 let row = by(test.size, Op::CbzW, Op::CbzX);
-                self.asm.op(row, &[n(test.a), operand(label)]);
+                self.asm.op(row, &[n(test.a), self.label(label).operand()]);
             }
             (Operand::Imm(0), Cond::NotEqual) => {
                 let row = by(test.size, Op::CbnzW, Op::CbnzX);
-                self.asm.op(row, &[n(test.a), operand(label)]);
+                self.asm.op(row, &[n(test.a), self.label(label).operand()]);
             }
             _ => {
                 let cond = self.compare(test)?;
-                self.asm.op(Op::BCond, &[cond as i64, operand(label)]);
+                self.asm.op(Op::BCond, &[cond as i64, self.label(label).operand()]);
             }
         }
         Ok(())

@@ -6,11 +6,9 @@
 //! the registers, and where all do, the copy goes through `v31`.
 
 use super::super::EmitError;
-use super::super::machine::{
-    Addr, Base, Compare, ConstData, ConstId, Elem, Inst, Place, Reg, Shape, Vop,
-};
+use super::super::machine::{Compare, ConstId, Elem, Inst, Place, Reg, Shape, Vop};
 use super::asm::{Arr, Op, byte_mask, float8};
-use super::emit::{ADDRESS, Emitter, VECTOR, n};
+use super::emit::{Emitter, VECTOR, n};
 
 const SCRATCH: i64 = VECTOR as i64;
 
@@ -20,58 +18,87 @@ fn none<T>(what: &str) -> Result<T> {
     Err(EmitError::new(what))
 }
 
-const fn log2_bytes(elem: Elem) -> u32 {
-    match elem {
-        Elem::I8 => 0,
-        Elem::I16 => 1,
-        Elem::I32 | Elem::F32 => 2,
-        Elem::I64 | Elem::F64 => 3,
-    }
-}
-
-const fn bits(elem: Elem) -> i64 {
-    8 << log2_bytes(elem)
-}
-
-const fn is_float(elem: Elem) -> bool {
-    matches!(elem, Elem::F32 | Elem::F64)
-}
-
-/// The arrangement of `lanes` elements.
-fn arrangement(elem: Elem, lanes: u8) -> Arr {
-    let short = (u32::from(lanes) << log2_bytes(elem)) <= 8;
-    match (log2_bytes(elem), short) {
-        (0, true) => Arr::B8,
-        (0, false) => Arr::B16,
-        (1, true) => Arr::H4,
-        (1, false) => Arr::H8,
-        (2, true) => Arr::S2,
-        (2, false) => Arr::S4,
+/// The arrangement of a shape.
+fn arrangement(shape: Shape) -> Arr {
+    match (shape.elem.size(), shape.bytes() <= 8) {
+        (1, true) => Arr::B8,
+        (1, false) => Arr::B16,
+        (2, true) => Arr::H4,
+        (2, false) => Arr::H8,
+        (4, true) => Arr::S2,
+        (4, false) => Arr::S4,
         _ => Arr::D2,
     }
 }
 
-fn arr(shape: Shape) -> Arr {
-    arrangement(shape.elem, shape.lanes)
+/// The first eight bytes in elements of half the width of the shape's: how instructions that widen to
+/// it, or narrow from it, are named.
+fn narrower(elem: Elem) -> Result<Arr> {
+    match elem.size() {
+        2 => Ok(Arr::B8),
+        4 => Ok(Arr::H4),
+        8 => Ok(Arr::S2),
+        _ => none("halves of bytes"),
+    }
 }
 
 /// The type of one element.
 const fn single(elem: Elem) -> Arr {
-    match log2_bytes(elem) {
-        0 => Arr::B,
-        1 => Arr::H,
-        2 => Arr::S,
+    match elem.size() {
+        1 => Arr::B,
+        2 => Arr::H,
+        4 => Arr::S,
         _ => Arr::D,
     }
 }
 
-/// The arrangement of the same lanes at half the width, which names instructions that widen or narrow.
-const fn narrower(arr: Arr) -> Option<Arr> {
-    match arr {
-        Arr::H4 | Arr::H8 => Some(Arr::B8),
-        Arr::S2 | Arr::S4 => Some(Arr::H4),
-        Arr::D2 => Some(Arr::S2),
-        _ => None,
+/// A row for vectors and one for a float alone.
+type Rows = (Op, Op);
+
+/// The instruction of two operands, if floats have one.
+fn float_rows(op: Vop) -> Option<Rows> {
+    Some(match op {
+        Vop::Add => (Op::FaddV, Op::FaddS),
+        Vop::Sub => (Op::FsubV, Op::FsubS),
+        Vop::Mul => (Op::FmulV, Op::FmulS),
+        Vop::Div => (Op::FdivV, Op::FdivS),
+        Vop::MaxNan => (Op::FmaxV, Op::FmaxS),
+        Vop::MinNan => (Op::FminV, Op::FminS),
+        Vop::Neg => (Op::FnegV, Op::FnegS),
+        Vop::Abs => (Op::FabsV, Op::FabsS),
+        Vop::Sqrt => (Op::FsqrtV, Op::FsqrtS),
+        Vop::Round => (Op::FrintnV, Op::FrintnS),
+        Vop::Floor => (Op::FrintmV, Op::FrintmS),
+        Vop::Ceil => (Op::FrintpV, Op::FrintpS),
+        Vop::Trunc => (Op::FrintzV, Op::FrintzS),
+        _ => return None,
+    })
+}
+
+/// The instruction for integers, and whether it is there for lanes of 64 bits.
+fn int_row(op: Vop) -> Option<(Op, bool)> {
+    Some(match op {
+        Vop::Add => (Op::AddV, true),
+        Vop::Sub => (Op::SubV, true),
+        Vop::Mul => (Op::MulV, false),
+        Vop::MaxS => (Op::SmaxV, false),
+        Vop::MaxU => (Op::UmaxV, false),
+        Vop::MinS => (Op::SminV, false),
+        Vop::MinU => (Op::UminV, false),
+        Vop::Neg => (Op::NegV, true),
+        Vop::Abs => (Op::AbsV, true),
+        _ => return None,
+    })
+}
+
+/// A comparison and whether its operands change places, for integers and for floats.
+const fn comparison(how: Compare) -> (Op, Option<Op>, bool) {
+    match how {
+        Compare::Equal | Compare::NotEqual => (Op::CmeqV, Some(Op::FcmeqV), false),
+        Compare::Less => (Op::CmgtV, Some(Op::FcmgtV), true),
+        Compare::LessEqual => (Op::CmgeV, Some(Op::FcmgeV), true),
+        Compare::Below => (Op::CmhiV, None, true),
+        Compare::BelowEqual => (Op::CmhsV, None, true),
     }
 }
 
@@ -79,81 +106,219 @@ impl Emitter<'_> {
     /// An operation on vector registers.
     pub(super) fn vector(&mut self, inst: &Inst) -> Result<()> {
         match *inst {
-            Inst::Vop { op, shape, dst, a, b } => {
-                let a = self.register(a)?;
-                match b {
-                    Some(b) => {
-                        let b = self.register(b)?;
-                        self.binary(op, shape, [n(dst), a, b])
-                    }
-                    None => self.unary(op, shape, n(dst), a),
-                }
+            Inst::Vector { op, shape, dst, a, b: Place::Reg(b) } if a.is_some() => {
+                self.binary(op, shape, [n(dst), n(a), n(b)])
+            }
+            Inst::Vector { op, shape, dst, b: Place::Reg(b), .. } => {
+                self.unary(op, shape, n(dst), n(b))
+            }
+            Inst::VecLoad { dst, addr, bytes } => self.load_vector(dst.number(), addr, bytes),
+            Inst::VecStore { addr, src, bytes } => self.store_vector(src.number(), addr, bytes),
+            Inst::SelectVec { dst, mask, a, b: Place::Reg(b), .. } => {
+                self.choose(n(dst), n(mask), n(b), n(a));
+                Ok(())
+            }
+            Inst::Fma { shape, dst, a, b: Place::Reg(b), c: Place::Reg(c) } => {
+                self.multiply_add(shape, n(dst), [n(a), n(b), n(c)]);
+                Ok(())
+            }
+            Inst::MoveVec { dst, src } => {
+                self.move_vector(n(dst), n(src));
+                Ok(())
+            }
+            Inst::Const { dst, id } => {
+                self.load_constant(n(dst), id);
+                Ok(())
             }
             _ => none("an operation of other machines"),
         }
     }
 
-    fn three(&mut self, row: Op, arr: Arr, [d, a, b]: [i64; 3]) {
-        self.asm.vector(row, arr, &[d, a, b]);
-    }
-
-    fn two(&mut self, row: Op, arr: Arr, d: i64, a: i64) {
-        self.asm.vector(row, arr, &[d, a]);
-    }
-
-    pub(super) fn move_vector(&mut self, d: i64, s: i64) {
+    fn move_vector(&mut self, d: i64, s: i64) {
         if d != s {
-            self.three(Op::OrrV, Arr::B16, [d, s, s]);
+            self.asm.vector(Op::OrrV, Arr::B16, &[d, s, s]);
         }
+    }
+
+    /// One of the instructions on floats, on as many as there are.
+    fn floats(&mut self, (vector, scalar): Rows, shape: Shape, operands: &[i64]) {
+        match shape.lanes {
+            1 => self.asm.vector(scalar, single(shape.elem), operands),
+            _ => self.asm.vector(vector, arrangement(shape), operands),
+        }
+    }
+
+    /// One of the instructions on integers of any width, or of up to 32 bits.
+    fn ints(&mut self, (row, of_64): (Op, bool), shape: Shape, operands: &[i64]) -> Result<()> {
+        let arr = arrangement(shape);
+        if arr == Arr::D2 && !of_64 {
+            return none("an operation on lanes of 64 bits");
+        }
+        self.asm.vector(row, arr, operands);
+        Ok(())
     }
 
     // ---- two operands ------------------------------------------------------------------------
 
+    fn binary(&mut self, op: Vop, shape: Shape, operands: [i64; 3]) -> Result<()> {
+        let [d, a, b] = operands;
+        if shape.elem.is_float()
+            && let Some(rows) = float_rows(op)
+        {
+            self.floats(rows, shape, &operands);
+            return Ok(());
+        }
+        if !shape.elem.is_float()
+            && let Some(row) = int_row(op)
+        {
+            return self.ints(row, shape, &operands);
+        }
+        let arr = arrangement(shape);
+        if shape.bytes() < 8 && matches!(op, Vop::ZipHigh | Vop::EvenLanes) {
+            return none("lanes in the middle of a register");
+        }
+        match op {
+            Vop::And => self.asm.vector(Op::AndV, Arr::B16, &operands),
+            Vop::Or => self.asm.vector(Op::OrrV, Arr::B16, &operands),
+            Vop::Xor => self.asm.vector(Op::EorV, Arr::B16, &operands),
+            Vop::ZipLow => self.asm.vector(Op::Zip1V, arr, &operands),
+            Vop::ZipHigh => self.asm.vector(Op::Zip2V, arr, &operands),
+            Vop::EvenLanes => self.asm.vector(Op::Uzp1V, arr, &operands),
+            Vop::MulWide => self.asm.vector(Op::Umull, narrower(shape.elem)?, &operands),
+            Vop::Shl | Vop::ShrS | Vop::ShrU => self.shift_by_lane(op, shape, operands),
+            Vop::Compare(how) => {
+                let (of_ints, of_floats, exchanged) = comparison(how);
+                let row = if shape.elem.is_float() { of_floats } else { Some(of_ints) };
+                let Some(row) = row else { return none("floats without a sign") };
+                let (a, b) = if exchanged { (b, a) } else { (a, b) };
+                self.asm.vector(row, arr, &[d, a, b]);
+                if how == Compare::NotEqual {
+                    self.asm.vector(Op::NotV, Arr::B16, &[d, d]);
+                }
+            }
+            _ => return none("a vector operation of two operands"),
+        }
+        Ok(())
+    }
+
     /// By lane, where a count of the width or more gives zero, or the sign. The instructions take the
     /// lowest byte of a count, with a sign, so counts are limited to 127 first; to the right is negative.
     fn shift_by_lane(&mut self, op: Vop, shape: Shape, [d, a, b]: [i64; 3]) {
-        let arr = arr(shape);
-        let above = bits(shape.elem) - 7;
+        let arr = arrangement(shape);
+        let above = 8 * shape.elem.size() as i64 - 7;
         self.asm.vector(Op::UqshlV, arr, &[SCRATCH, b, above]);
         self.asm.vector(Op::UshrV, arr, &[SCRATCH, SCRATCH, above]);
         if op != Vop::Shl {
-            self.two(Op::NegV, arr, SCRATCH, SCRATCH);
+            self.asm.vector(Op::NegV, arr, &[SCRATCH, SCRATCH]);
         }
         let row = if op == Vop::ShrS { Op::SshlV } else { Op::UshlV };
-        self.three(row, arr, [d, a, SCRATCH]);
+        self.asm.vector(row, arr, &[d, a, SCRATCH]);
+    }
+
+    // ---- one operand -------------------------------------------------------------------------
+
+    fn unary(&mut self, op: Vop, shape: Shape, d: i64, a: i64) -> Result<()> {
+        let elem = shape.elem;
+        if elem.is_float()
+            && let Some(rows) = float_rows(op)
+        {
+            self.floats(rows, shape, &[d, a]);
+            return Ok(());
+        }
+        if !elem.is_float()
+            && let Some(row) = int_row(op)
+        {
+            return self.ints(row, shape, &[d, a]);
+        }
+        let arr = arrangement(shape);
+        match op {
+            Vop::Not => self.asm.vector(Op::NotV, Arr::B16, &[d, a]),
+            Vop::ShlBy(by) => self.asm.vector(Op::ShlV, arr, &[d, a, by.into()]),
+            Vop::ShrUBy(by) => self.asm.vector(Op::UshrV, arr, &[d, a, by.into()]),
+            Vop::ShrSBy(by) => self.asm.vector(Op::SshrV, arr, &[d, a, by.into()]),
+            Vop::WidenS => self.asm.vector(Op::Sshll, narrower(elem)?, &[d, a, 0]),
+            Vop::WidenU => self.asm.vector(Op::Ushll, narrower(elem)?, &[d, a, 0]),
+            Vop::PairSumU => {
+                // Named by the operand: as many bytes, twice as many lanes.
+                let lanes = Shape { elem: Elem::int(elem.size() / 2), lanes: 2 * shape.lanes };
+                if elem.size() == 1 {
+                    return none("sums of halves of bytes");
+                }
+                self.asm.vector(Op::Uaddlp, arrangement(lanes), &[d, a]);
+            }
+            Vop::Narrow => self.narrow(Op::Xtn, shape, &[d, a])?,
+            Vop::NarrowSatS => self.narrow(Op::Sqxtn, shape, &[d, a])?,
+            Vop::NarrowSatU => self.narrow(Op::Uqxtn, shape, &[d, a])?,
+            Vop::NarrowBy(by) => self.narrow(Op::Shrn, shape, &[d, a, by.into()])?,
+            Vop::SwapHalves => match elem.size() {
+                2 => self.asm.vector(Op::Rev16V, Arr::B16, &[d, a]),
+                4 => self.asm.vector(Op::Rev32V, Arr::H8, &[d, a]),
+                8 => self.asm.vector(Op::Rev64V, Arr::S4, &[d, a]),
+                _ => return none("halves of bytes"),
+            },
+            Vop::FloatFromS => self.asm.vector(Op::ScvtfV, arr, &[d, a]),
+            Vop::FloatFromU => self.asm.vector(Op::UcvtfV, arr, &[d, a]),
+            Vop::IntSFromFloat => self.asm.vector(Op::FcvtzsV, arr, &[d, a]),
+            Vop::IntUFromFloat => self.asm.vector(Op::FcvtzuV, arr, &[d, a]),
+            // Named by the narrower of the two.
+            Vop::DoubleFromSingle => self.asm.vector(Op::Fcvtl, Arr::S2, &[d, a]),
+            Vop::SingleFromDouble => self.asm.vector(Op::Fcvtn, Arr::S2, &[d, a]),
+            Vop::SingleFromHalf => self.asm.vector(Op::Fcvtl, Arr::H4, &[d, a]),
+            Vop::HalfFromSingle => self.asm.vector(Op::Fcvtn, Arr::H4, &[d, a]),
+            Vop::Broadcast => self.asm.vector(Op::DupElement, arr, &[d, a, 0]),
+            Vop::BroadcastGpr if arr == Arr::D2 => self.asm.vector(Op::DupX, arr, &[d, a]),
+            Vop::BroadcastGpr => self.asm.vector(Op::DupW, arr, &[d, a]),
+            Vop::FromGpr if elem.size() == 8 => self.asm.op(Op::FmovFromX, &[d, a]),
+            Vop::FromGpr => self.asm.op(Op::FmovFromW, &[d, a]),
+            Vop::ToGpr if elem.size() == 8 => self.asm.op(Op::FmovToX, &[d, a]),
+            Vop::ToGpr => self.asm.op(Op::FmovToW, &[d, a]),
+            Vop::BytesFrom(at) if at < 16 => self.asm.op(Op::Ext16, &[d, a, a, at.into()]),
+            _ => return none("a vector operation of one operand"),
+        }
+        Ok(())
+    }
+
+    /// Lanes of the shape from lanes twice as wide, which fill one register at most.
+    fn narrow(&mut self, row: Op, shape: Shape, operands: &[i64]) -> Result<()> {
+        let arr = arrangement(shape);
+        if !matches!(arr, Arr::B8 | Arr::H4 | Arr::S2) {
+            return none("a vector wider than a register");
+        }
+        self.asm.vector(row, arr, operands);
+        Ok(())
     }
 
     // ---- selections, multiply-adds -----------------------------------------------------------
 
     /// `d = mask ? x : y`, bit by bit.
-    pub(super) fn choose(&mut self, d: i64, mask: i64, x: i64, y: i64) {
+    fn choose(&mut self, d: i64, mask: i64, x: i64, y: i64) {
         let all = Arr::B16;
         if d == mask {
-            self.three(Op::BslV, all, [d, x, y]);
+            self.asm.vector(Op::BslV, all, &[d, x, y]);
         } else if d == y {
-            self.three(Op::BitV, all, [d, x, mask]);
+            self.asm.vector(Op::BitV, all, &[d, x, mask]);
         } else if d == x {
-            self.three(Op::BifV, all, [d, y, mask]);
+            self.asm.vector(Op::BifV, all, &[d, y, mask]);
         } else {
             self.move_vector(d, mask);
-            self.three(Op::BslV, all, [d, x, y]);
+            self.asm.vector(Op::BslV, all, &[d, x, y]);
         }
     }
 
     /// `d = a * b + c`, rounded once.
-    pub(super) fn multiply_add(&mut self, shape: Shape, d: i64, [a, b, c]: [i64; 3]) {
+    fn multiply_add(&mut self, shape: Shape, d: i64, [a, b, c]: [i64; 3]) {
         if shape.lanes == 1 {
             return self.asm.vector(Op::Fmadd, single(shape.elem), &[d, a, b, c]);
         }
-        let arr = arr(shape);
+        let arr = arrangement(shape);
         if d == c {
-            self.three(Op::FmlaV, arr, [d, a, b]);
+            self.asm.vector(Op::FmlaV, arr, &[d, a, b]);
         } else if d != a && d != b {
             self.move_vector(d, c);
-            self.three(Op::FmlaV, arr, [d, a, b]);
+            self.asm.vector(Op::FmlaV, arr, &[d, a, b]);
         } else {
             self.move_vector(SCRATCH, c);
-            self.three(Op::FmlaV, arr, [SCRATCH, a, b]);
+            self.asm.vector(Op::FmlaV, arr, &[SCRATCH, a, b]);
             self.move_vector(d, SCRATCH);
         }
     }
@@ -161,7 +326,7 @@ impl Emitter<'_> {
     // ---- constants ---------------------------------------------------------------------------
 
     /// A constant in all 16 bytes: by an immediate if one holds it, else from the pool.
-    pub(super) fn load_constant(&mut self, d: i64, id: ConstId) {
+    fn load_constant(&mut self, d: i64, id: ConstId) {
         let bytes = self.constant_data(id).bytes(16);
         let mut low = [0; 8];
         low.copy_from_slice(&bytes[..8]);
