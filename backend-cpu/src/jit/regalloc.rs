@@ -14,12 +14,12 @@
 //! fixed registers. Vector and mask registers are set aside only if a first attempt without needs
 //! them.
 
-use super::asm::{Len, VOp};
 use super::machine::{
-    Addr, Base, Class, ConstData, ConstId, Effect, Extend, FmaKind, Inst, Operand, Place, Reg,
-    Role, VecInst,
+    Addr, Base, Class, ConstData, ConstId, Effect, Extend, Inst, Operand, Place, Reg, Role, VecInst,
 };
 use super::target::Isa;
+use super::x86::asm::{Len, VOp};
+use super::x86::len_of;
 
 /// Where a register lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -429,7 +429,7 @@ impl Rewriter<'_> {
 
     fn reload(&mut self, dst: Reg, home: Home, class: Class) {
         let inst = match (home, class) {
-            (Home::Pool(id), _) => Inst::Const { dst, len: self.isa.widest(), id },
+            (Home::Pool(id), _) => Inst::Const { dst, id },
             (Home::Frame(slot), Class::Gpr) => {
                 Inst::Extend { kind: Extend::None64, dst, src: Place::Mem(Addr::frame(slot)) }
             }
@@ -447,16 +447,16 @@ impl Rewriter<'_> {
     fn fold(&self, inst: &mut Inst) {
         match inst {
             Inst::Vec(it) => self.fold_vector(it),
-            Inst::MoveVec { len, dst, src } => match self.home(*src) {
+            Inst::MoveVec { dst, src } => match self.home(*src) {
                 Home::Frame(slot) => {
-                    *inst = vector(VOp::Vmovups, *len, Effect::Def, *dst, slot);
+                    let len = self.isa.widest();
+                    *inst = vector(VOp::Vmovups, len, Effect::Def, *dst, slot);
                 }
-                Home::Pool(id) => *inst = Inst::Const { dst: *dst, len: *len, id },
+                Home::Pool(id) => *inst = Inst::Const { dst: *dst, id },
                 Home::Register(_) | Home::Nowhere => {}
             },
-            Inst::Fma { kind, len, a, b, c, .. } => {
-                let scalar = matches!(kind, FmaKind::Ss | FmaKind::Sd);
-                let len = if scalar { Len::X } else { *len };
+            Inst::Fma { shape, a, b, c, .. } => {
+                let len = len_of(shape.bytes());
                 if matches!((&b, &c), (Place::Reg(_), Place::Reg(_))) {
                     if let Place::Reg(reg) = *b
                         && self.in_memory(*a)
@@ -469,8 +469,8 @@ impl Rewriter<'_> {
                     }
                 }
             }
-            Inst::Blend { len, b, .. } => {
-                self.fold_place(b, *len);
+            Inst::SelectVec { shape, b, .. } => {
+                self.fold_place(b, len_of(shape.bytes()));
             }
             Inst::Alu { b, .. } | Inst::Mul { b, .. } => self.fold_operand(b),
             Inst::Branch { test, .. } | Inst::SetCc { test, .. } | Inst::Select { test, .. } => {
@@ -499,7 +499,7 @@ impl Rewriter<'_> {
         // Full vectors only: a shorter operand in a slot is fine, since slots hold whole registers.
         let Place::Reg(rm) = it.rm else { return };
         if let (Home::Pool(id), Some(element)) = (self.home(rm), it.op.broadcast_element())
-            && self.isa == Isa::Avx512
+            && self.isa.has_masks()
             && let ConstData::Splat { size, .. } = self.constants[id.0 as usize]
             && size == element
         {

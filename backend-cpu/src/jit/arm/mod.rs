@@ -1,6 +1,9 @@
-//! What is particular to 64-bit Arm: so far the assembler alone.
+//! Code for 64-bit Arm.
 //!
 //! It is plain data turned into bytes, so it compiles, and its tests run, on every host.
 
-#[allow(dead_code, reason = "the code generator for NEON will write these instructions")]
+#[allow(dead_code, reason = "instruction families are complete, not by present use")]
 mod asm;
+mod writer;
+
+pub(super) use self::writer::Writer;

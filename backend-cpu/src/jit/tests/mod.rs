@@ -46,7 +46,7 @@ impl Random {
 pub(super) fn isas() -> Vec<Isa> {
     match Isa::detect() {
         Some(Isa::Avx512) => vec![Isa::Avx512, Isa::Avx2],
-        Some(Isa::Avx2) => vec![Isa::Avx2],
+        Some(isa) => vec![isa],
         None => Vec::new(),
     }
 }
