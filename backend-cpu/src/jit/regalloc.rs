@@ -14,13 +14,13 @@
 //! fixed registers. Vector and mask registers are set aside only if a first attempt without needs
 //! them ([`RegisterFile`]).
 
-use super::asm::{Len, VOp};
 use super::machine::{
-    Addr, Base, Class, ConstData, ConstId, Effect, Extend, FmaKind, Inst, Operand, Place, Reg,
-    Role, VecInst,
+    Addr, Base, Class, ConstData, ConstId, Effect, Extend, Inst, Operand, Place, Reg, Role, VecInst,
 };
 use super::registers::RegisterFile;
 use super::target::Isa;
+use super::x86::asm::{Len, VOp};
+use super::x86::len_of;
 
 /// Where a register lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -348,7 +348,12 @@ impl Rewriter<'_> {
                 self.entry([args, lo, hi, scratch]);
                 return;
             }
-            _ if self.isa.registers().folds_memory => self.fold(&mut inst),
+            Inst::MoveVec { dst, src } => match self.home(src) {
+                Home::Frame(slot) => inst = load_vector(dst, slot, self.isa),
+                Home::Pool(id) => inst = Inst::Const { dst, id },
+                Home::Register(_) | Home::Nowhere => {}
+            },
+            _ if self.isa.folds_memory() => self.fold(&mut inst),
             _ => {}
         }
         let mut used = [0u8; 3];
@@ -427,13 +432,11 @@ impl Rewriter<'_> {
 
     fn reload(&mut self, dst: Reg, home: Home, class: Class) {
         let inst = match (home, class) {
-            (Home::Pool(id), _) => Inst::Const { dst, len: self.isa.widest(), id },
+            (Home::Pool(id), _) => Inst::Const { dst, id },
             (Home::Frame(slot), Class::Gpr) => {
                 Inst::Extend { kind: Extend::None64, dst, src: Place::Mem(Addr::frame(slot)) }
             }
-            (Home::Frame(slot), Class::Vec) => {
-                vector(VOp::Vmovups, self.isa.widest(), Effect::Def, dst, slot)
-            }
+            (Home::Frame(slot), Class::Vec) => load_vector(dst, slot, self.isa),
             (Home::Frame(slot), Class::Mask) => vector(VOp::Kmovq, Len::X, Effect::Def, dst, slot),
             // An operand that is read before anything is written to it: any value will do.
             (Home::Nowhere | Home::Register(_), _) => return,
@@ -445,16 +448,8 @@ impl Rewriter<'_> {
     fn fold(&self, inst: &mut Inst) {
         match inst {
             Inst::Vec(it) => self.fold_vector(it),
-            Inst::MoveVec { len, dst, src } => match self.home(*src) {
-                Home::Frame(slot) => {
-                    *inst = vector(VOp::Vmovups, *len, Effect::Def, *dst, slot);
-                }
-                Home::Pool(id) => *inst = Inst::Const { dst: *dst, len: *len, id },
-                Home::Register(_) | Home::Nowhere => {}
-            },
-            Inst::Fma { kind, len, a, b, c, .. } => {
-                let scalar = matches!(kind, FmaKind::Ss | FmaKind::Sd);
-                let len = if scalar { Len::X } else { *len };
+            Inst::Fma { shape, a, b, c, .. } => {
+                let len = len_of(shape.bytes());
                 if matches!((&b, &c), (Place::Reg(_), Place::Reg(_))) {
                     if let Place::Reg(reg) = *b
                         && self.in_memory(*a)
@@ -467,8 +462,8 @@ impl Rewriter<'_> {
                     }
                 }
             }
-            Inst::Blend { len, b, .. } => {
-                self.fold_place(b, *len);
+            Inst::SelectVec { shape, b, .. } => {
+                self.fold_place(b, len_of(shape.bytes()));
             }
             Inst::Alu { b, .. } | Inst::Mul { b, .. } => self.fold_operand(b),
             Inst::Branch { test, .. } | Inst::SetCc { test, .. } | Inst::Select { test, .. } => {
@@ -497,7 +492,7 @@ impl Rewriter<'_> {
         // Full vectors only: a shorter operand in a slot is fine, since slots hold whole registers.
         let Place::Reg(rm) = it.rm else { return };
         if let (Home::Pool(id), Some(element)) = (self.home(rm), it.op.broadcast_element())
-            && self.isa == Isa::Avx512
+            && self.isa.has_masks()
             && let ConstData::Splat { size, .. } = self.constants[id.0 as usize]
             && size == element
         {
@@ -539,9 +534,19 @@ const fn constant(id: ConstId, bytes: u8) -> Addr {
 fn store(src: Reg, slot: i32, class: Class, isa: Isa) -> Inst {
     match class {
         Class::Gpr => Inst::Store { width: 3, addr: Addr::frame(slot), src },
+        Class::Vec if !isa.is_x86() => {
+            Inst::VecStore { addr: Addr::frame(slot), src, bytes: isa.vector_bytes() as u8 }
+        }
         Class::Vec => vector(VOp::VmovupsStore, isa.widest(), Effect::Store, src, slot),
         Class::Mask => vector(VOp::KmovqStore, Len::X, Effect::Store, src, slot),
     }
+}
+
+fn load_vector(dst: Reg, slot: i32, isa: Isa) -> Inst {
+    if !isa.is_x86() {
+        return Inst::VecLoad { dst, addr: Addr::frame(slot), bytes: isa.vector_bytes() as u8 };
+    }
+    vector(VOp::Vmovups, isa.widest(), Effect::Def, dst, slot)
 }
 
 fn vector(op: VOp, len: Len, effect: Effect, reg: Reg, slot: i32) -> Inst {

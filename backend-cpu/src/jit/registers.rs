@@ -19,8 +19,6 @@ pub(super) struct RegisterFile {
     pub(super) vector_slot: u32,
     /// Where the four arguments arrive.
     pub(super) arrivals: [u8; 4],
-    /// Whether instructions of arithmetic take an operand from memory.
-    pub(super) folds_memory: bool,
 }
 
 impl RegisterFile {
@@ -45,49 +43,57 @@ impl RegisterFile {
 
 /// All general registers but `rax`, `rcx`, `rdx`, which serve operations with fixed registers too, and
 /// the stack pointer.
+#[cfg(any(test, not(target_arch = "aarch64")))]
 const X86_GENERAL: u32 = 0xffff & !(1 | 1 << 1 | 1 << 2 | 1 << 4);
 /// `rbx`, `rbp`, `r12` to `r15`.
+#[cfg(any(test, not(target_arch = "aarch64")))]
 const X86_PRESERVED: u32 = 1 << 3 | 1 << 5 | 0xf000;
 /// `rdi`, `rsi`, `rdx`, `rcx`.
+#[cfg(any(test, not(target_arch = "aarch64")))]
 const X86_ARRIVALS: [u8; 4] = [7, 6, 2, 1];
 /// `k0` is no write mask, and never one of the first two operands that are spilled.
+#[cfg(any(test, not(target_arch = "aarch64")))]
 const X86_MASKS: u32 = 0xfe;
 
+#[cfg(any(test, not(target_arch = "aarch64")))]
 static AVX2: RegisterFile = RegisterFile {
     allocatable: [X86_GENERAL, 0xffff, X86_MASKS],
     preserved: [X86_PRESERVED, 0, 0],
     scratch: [&[1, 2, 0], &[15, 14, 13], &[7, 6, 0]],
     vector_slot: 64,
     arrivals: X86_ARRIVALS,
-    folds_memory: true,
 };
 
+#[cfg(any(test, not(target_arch = "aarch64")))]
 static AVX512: RegisterFile = RegisterFile {
     allocatable: [X86_GENERAL, u32::MAX, X86_MASKS],
     preserved: [X86_PRESERVED, 0, 0],
     scratch: [&[1, 2, 0], &[31, 30, 29], &[7, 6, 0]],
     vector_slot: 64,
     arrivals: X86_ARRIVALS,
-    folds_memory: true,
 };
 
 /// `x16` and `x17` hold addresses and constants within one operation, `x18` is the platform's, `x29`
 /// and `x30` are the frame's and where to return; `v31` is what `x16` is. A selection reads four
 /// general registers, which may all be spilled.
+#[cfg(any(test, target_arch = "aarch64"))]
 static NEON: RegisterFile = RegisterFile {
     allocatable: [0xe1ff | 0x1ff8_0000, 0x7fff_ffff, 0],
     preserved: [0x1ff8_0000, 0xff00, 0],
     scratch: [&[9, 10, 11, 12], &[28, 29, 30], &[0]],
     vector_slot: 16,
     arrivals: [0, 1, 2, 3],
-    folds_memory: false,
 };
 
 impl Isa {
     pub(super) const fn registers(self) -> &'static RegisterFile {
         match self {
+            #[cfg(any(test, not(target_arch = "aarch64")))]
             Self::Avx2 => &AVX2,
+            #[cfg(any(test, not(target_arch = "aarch64")))]
             Self::Avx512 => &AVX512,
+            #[cfg(any(test, target_arch = "aarch64"))]
+            Self::Neon => &NEON,
         }
     }
 }

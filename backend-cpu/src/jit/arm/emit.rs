@@ -158,7 +158,7 @@ impl Emitter<'_> {
     }
 
     /// A constant of the pool.
-    pub(super) fn constant(&mut self, id: ConstId, bytes: usize) -> asm::Label {
+    pub(super) fn constant(&mut self, id: ConstId, bytes: usize) -> Label {
         let bytes = self.constants[id.0 as usize].bytes(bytes);
         self.asm.constant(&bytes)
     }
@@ -212,13 +212,13 @@ impl Emitter<'_> {
             Inst::MulHigh { dst, a, b } => self.asm.op(Op::Smulh, &[n(dst), n(a), n(b)]),
             Inst::Lea { dst, addr } => self.address(dst.number(), addr),
             Inst::Shift { op, size, dst, a, by } => self.shift(op, size, (n(dst), n(a)), by.into()),
-            Inst::ShiftBy { op, size, dst, a, by } => {
+            Inst::ShiftBy { op, size, dst, a, by: count } => {
                 let row = match op {
                     Shift::Shl => by(size, Op::LslvW, Op::LslvX),
                     Shift::Shr => by(size, Op::LsrvW, Op::LsrvX),
                     Shift::Sar => by(size, Op::AsrvW, Op::AsrvX),
                 };
-                self.asm.op(row, &[n(dst), n(a), n(by)]);
+                self.asm.op(row, &[n(dst), n(a), n(count)]);
             }
             Inst::Neg { size, dst, a } => {
                 self.asm.op(by(size, Op::SubW, Op::SubX), &[n(dst), ZR, n(a), 0]);
@@ -444,8 +444,4 @@ impl Emitter<'_> {
         self.asm.mov_imm(ADDRESS, target as u64);
         self.asm.op(Op::Blr, &[ADDRESS.into()]);
     }
-}
-
-fn operand(label: Label) -> i64 {
-    asm::Label::from(label).operand()
 }

@@ -1,4 +1,4 @@
-//! What is particular to 64-bit Arm.
+//! Code for 64-bit Arm.
 //!
 //! After lowering come [`legalize`], which makes sums of addresses that several accesses share,
 //! allocation, and [`emit`], with [`memory`] for addresses and [`select`] for vectors. What one of them
@@ -6,8 +6,11 @@
 //! data turned into bytes, so all of it compiles, and its tests run, on every host.
 
 #[allow(dead_code, reason = "instruction families are complete, not by present use")]
-pub(crate) mod asm;
-pub(super) mod emit;
-pub(super) mod legalize;
+pub(in crate::jit) mod asm;
+pub(in crate::jit) mod emit;
+mod legalize;
 mod memory;
 mod select;
+mod writer;
+
+pub(super) use self::writer::Writer;

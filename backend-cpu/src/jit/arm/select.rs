@@ -6,7 +6,7 @@
 //! the registers, and where all do, the copy goes through `v31`.
 
 use super::super::EmitError;
-use super::super::machine::{Compare, ConstId, Elem, Inst, Place, Reg, Shape, Vop};
+use super::super::machine::{Compare, ConstId, Elem, Inst, Place, Shape, Vop};
 use super::asm::{Arr, Op, byte_mask, float8};
 use super::emit::{Emitter, VECTOR, n};
 

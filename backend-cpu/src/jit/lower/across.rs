@@ -3,9 +3,8 @@
 //! A vector of `i64` whose lanes form a ramp, `base + lane * step`, stays symbolic: its usual use
 //! is an index or a bound of a guard, which need the base only.
 
-use super::super::asm::{Alu, Cond, Len, Shift, Size, VOp};
-use super::super::machine::{Class, ConstData, Inst, Operand, Reg, Test};
-use super::super::target::Isa;
+use super::super::machine::{Alu, Class, Cond, ConstData, Inst, Operand, Reg, Shift, Size, Test};
+use super::super::x86::asm::{Len, VOp};
 use super::address::Affine;
 use super::cast::broadcast;
 use super::mask::{lane_bits, ramp_bytes};
@@ -223,7 +222,7 @@ impl Lower<'_> {
     /// A bool vector as bits of a general register, clear beyond the lanes.
     fn bool_bits(&mut self, x: Value) -> Result<Reg> {
         let lanes = self.ty(x).lanes;
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let mask = self.mask(x)?;
             return Ok(self.mask_bits(mask, lanes));
         }

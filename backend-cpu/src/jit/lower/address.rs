@@ -10,8 +10,7 @@
 //! a loop counter that the hardware cannot scale becomes a register of its own that the loop
 //! advances; all arrays walked with the same step share it.
 
-use super::super::asm::{Alu, Shift, Size};
-use super::super::machine::{Addr, Base, Class, Inst, Operand, Reg};
+use super::super::machine::{Addr, Alu, Base, Class, Inst, Operand, Reg, Shift, Size};
 use super::{Lower, Result, Storage, Val};
 use zyx_core::affine::Linear;
 use zyx_core::ir::{Op, Value};

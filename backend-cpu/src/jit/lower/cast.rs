@@ -4,9 +4,10 @@
 //! rounded to a float once. Where the processor would round twice (64-bit values and halves) or
 //! has no instruction, `fallback` converts.
 
-use super::super::asm::{Cond, Len, Shift, Size, VOp};
-use super::super::machine::{Class, Extend, Inst, Operand, Place, Reg, Test, VecInst};
-use super::super::target::Isa;
+use super::super::machine::{
+    Class, Cond, Elem, Extend, Inst, Operand, Place, Reg, Shape, Shift, Size, Test, VecInst,
+};
+use super::super::x86::asm::{Len, VOp};
 use super::mask::ramp_bytes;
 use super::scalar::size_of;
 use super::vector::{ORDERED, UNORDERED, is_vector_scalar};
@@ -227,7 +228,7 @@ impl Lower<'_> {
     fn int_scalar_to_float(&mut self, x: Value, from: DType, to: DType) -> Option<Reg> {
         let double = to == DType::F64;
         let op = match (from, double) {
-            (DType::U64, _) if self.isa == Isa::Avx2 => return None,
+            (DType::U64, _) if !self.isa.has_masks() => return None,
             (DType::U64, false) => VOp::Vcvtusi2ss64,
             (DType::U64, true) => VOp::Vcvtusi2sd64,
             (DType::I64 | DType::U32, false) => VOp::Vcvtsi2ss64,
@@ -341,7 +342,7 @@ impl Lower<'_> {
         if from == to {
             return Ok(reg);
         }
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let op = match (from, to) {
                 (8, 4) => VOp::Vpmovqd,
                 (8, 2) => VOp::Vpmovqw,
@@ -427,7 +428,7 @@ impl Lower<'_> {
             return Ok(Some(dst));
         }
         let wide = self.single_to_brain(a, len);
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             return self.narrow(wide, 4, 2, lanes).map(Some);
         }
         // Values are below 2^16 already.
@@ -446,12 +447,13 @@ impl Lower<'_> {
         let rounded = self.vec_shift(VOp::Vpsrld, len, sum, 16);
         let nan = self.splat_const(0x7fc0, 4);
         let dst = self.new_vec();
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let mask = self.mask3(VOp::VcmppsMask, len, a, a, UNORDERED);
             self.blend_mask(4, len, dst, mask, rounded, nan.into());
         } else {
             let mask = self.vec3_imm(VOp::Vcmpps, len, a, a, UNORDERED);
-            self.blend_wide(4, len, dst, mask, rounded, nan.into());
+            let shape = Shape { elem: Elem::I32, lanes: (len.bytes() / 4) as u8 };
+            self.blend_wide(shape, dst, mask, rounded, nan.into());
         }
         dst
     }
@@ -480,7 +482,7 @@ impl Lower<'_> {
             (self.vec(x)?, from.dtype)
         };
         let len = len_of(from.size().max(to.dtype.size()) * lanes)?;
-        let avx512 = self.isa == Isa::Avx512;
+        let avx512 = self.isa.has_masks();
         let op = match (from, double) {
             (DType::I32, false) => VOp::Vcvtdq2ps,
             (DType::I32, true) => VOp::Vcvtdq2pd,
@@ -536,7 +538,7 @@ impl Lower<'_> {
             return Ok(None);
         }
         let len = len_of(to.size().max(from.dtype.size()) * lanes)?;
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             return self.float_to_int_avx512(a, from, to, len).map(Some);
         }
         match (from.dtype, to) {
@@ -614,7 +616,7 @@ impl Lower<'_> {
 
     /// A general register in all elements.
     pub(super) fn broadcast_gpr(&mut self, reg: Reg, size: usize, len: Len) -> Reg {
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let op = match size {
                 1 => VOp::VpbroadcastbGpr,
                 2 => VOp::VpbroadcastwGpr,

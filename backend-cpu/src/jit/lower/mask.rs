@@ -5,9 +5,8 @@
 //! all ones or zero; their width is that of the operands it was compared from, and is changed
 //! where it meets elements of another width.
 
-use super::super::asm::{Alu, Len, Size, VOp};
-use super::super::machine::{Class, ConstData, Inst, Operand, Reg};
-use super::super::target::Isa;
+use super::super::machine::{Alu, Bools, Class, ConstData, Inst, Operand, Reg, Shape, Shift, Size};
+use super::super::x86::asm::{Len, VOp};
 use super::vector::is_vector_scalar;
 use super::{EmitError, Lower, Result, Val, len_of};
 use zyx_core::ir::{Type, Value};
@@ -20,7 +19,7 @@ impl Lower<'_> {
     pub(super) fn compare(&mut self, value: Value, op: BinaryOp, x: Value, y: Value) -> Result<()> {
         let ty = self.ty(x);
         let len = self.len(ty)?;
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let (a, b) = self.operands(x, y, matches!(op, BinaryOp::Eq | BinaryOp::Ne))?;
             let (instruction, imm) = mask_compare(op, ty);
             let mask = self.mask3(instruction, len, a, b, imm);
@@ -173,7 +172,7 @@ impl Lower<'_> {
 
     pub(super) fn mask_not(&mut self, value: Value, x: Value) -> Result<()> {
         let lanes = self.ty(x).lanes;
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let a = self.mask(x)?;
             let op = if lanes > 16 { VOp::Knotq } else { VOp::Knotw };
             let mask = self.mask2(op, Len::X, a, 0);
@@ -205,7 +204,7 @@ impl Lower<'_> {
         y: Value,
     ) -> Result<()> {
         let lanes = self.ty(x).lanes;
-        let avx512 = self.isa == Isa::Avx512;
+        let avx512 = self.isa.has_masks();
         let (a, b, size) = if avx512 {
             (self.mask(x)?, self.mask(y)?, 0)
         } else {
@@ -250,9 +249,9 @@ impl Lower<'_> {
     }
 
     fn set_bools(&mut self, value: Value, reg: Reg, size: usize) {
-        let val = match self.isa {
-            Isa::Avx512 => Val::Mask(reg),
-            Isa::Avx2 => Val::Wide(reg, size as u8),
+        let val = match self.isa.bools() {
+            Bools::MaskRegister => Val::Mask(reg),
+            Bools::WideLanes => Val::Wide(reg, size as u8),
         };
         self.set(value, val);
     }
@@ -267,7 +266,7 @@ impl Lower<'_> {
     ) -> Result<()> {
         let lanes = self.ty(value).lanes;
         let wide = lanes > 16;
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let (c, x, y) = (self.mask(cond)?, self.mask(x)?, self.mask(y)?);
             let taken = self.mask3(Logic::And.mask(wide), Len::X, c, x, 0);
             let other = self.mask3(Logic::AndNot.mask(wide), Len::X, c, y, 0);
@@ -275,10 +274,10 @@ impl Lower<'_> {
             self.set_bools(value, reg, 0);
         } else {
             let size = self.width_of(cond);
-            let len = len_of(usize::from(lanes) * size)?;
+            let shape = Shape::ints(size, lanes.into());
             let (c, x, y) = (self.wide(cond, size)?, self.wide(x, size)?, self.wide(y, size)?);
             let reg = self.new_vec();
-            self.blend_wide(size, len, reg, c, y, x.into());
+            self.blend_wide(shape, reg, c, y, x.into());
             self.set_bools(value, reg, size);
         }
         Ok(())
@@ -290,13 +289,13 @@ impl Lower<'_> {
     pub(super) fn bools_to_elements(&mut self, x: Value, ty: Type, bits: u64) -> Result<Reg> {
         let (len, size) = (self.len(ty)?, ty.dtype.size());
         let element = self.splat_const(bits, size);
-        match self.isa {
-            Isa::Avx512 => {
+        match self.isa.bools() {
+            Bools::MaskRegister => {
                 let mask = self.mask(x)?;
                 let op = [VOp::Vmovdqu8, VOp::Vmovdqu16, VOp::Vmovups, VOp::Vmovupd];
                 Ok(self.vec2_zeroed(op[size.trailing_zeros() as usize], len, mask, element))
             }
-            Isa::Avx2 => {
+            Bools::WideLanes => {
                 let mask = self.wide(x, size)?;
                 Ok(self.vec3(VOp::Vpandd, len, mask, element))
             }
@@ -306,13 +305,13 @@ impl Lower<'_> {
     /// Bools of elements that are not zero, from elements of `ty` (an integer or bytes of bools).
     pub(super) fn elements_to_bools(&mut self, value: Value, reg: Reg, ty: Type) -> Result<()> {
         let (len, size) = (self.len(ty)?, ty.dtype.size());
-        match self.isa {
-            Isa::Avx512 => {
+        match self.isa.bools() {
+            Bools::MaskRegister => {
                 let op = [VOp::Vptestmb, VOp::Vptestmw, VOp::Vptestmd, VOp::Vptestmq];
                 let mask = self.mask3(op[size.trailing_zeros() as usize], len, reg, reg, 0);
                 self.set(value, Val::Mask(mask));
             }
-            Isa::Avx2 => {
+            Bools::WideLanes => {
                 let zero = self.splat_const(0, 8);
                 let op = [VOp::Vpcmpeqb, VOp::Vpcmpeqw, VOp::Vpcmpeqd, VOp::Vpcmpeqq];
                 let is_zero = self.vec3(op[size.trailing_zeros() as usize], len, reg, zero);
@@ -334,7 +333,7 @@ impl Lower<'_> {
         let bit = self.gpr(x);
         let all = self.new_reg(Class::Gpr);
         self.push(Inst::Neg { size: Size::B64, dst: all, a: bit });
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let mask = self.mask_from_gpr(all, lanes);
             self.set(value, Val::Mask(mask));
         } else {
@@ -356,14 +355,14 @@ impl Lower<'_> {
         let all = self.imm(lanes.into());
         let many = test(super::Cond::Greater, none, Operand::Imm(lanes.into()));
         self.push(Inst::Select { size, dst: most, test: many, x: all, y: none });
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             // Ones shifted out at the top: bits 0 .. n remain. A count of 64 shifts by 0.
             let ones = self.imm(u64::MAX);
             let (left, bits) = (self.new_reg(Class::Gpr), self.new_reg(Class::Gpr));
             let sixty_four = self.imm(64);
             let b = Operand::Reg(most);
             self.push(Inst::Alu { op: Alu::Sub, size, dst: left, a: sixty_four, b });
-            self.push(Inst::ShiftBy { op: VOp::Shrx64, dst: bits, a: ones, by: left });
+            self.push(Inst::ShiftBy { op: Shift::Shr, size, dst: bits, a: ones, by: left });
             // Shifting by 64 shifts by 0: no lanes at all must be told apart.
             let bits_or_none = self.new_reg(Class::Gpr);
             let empty = test(super::Cond::Equal, most, Operand::Imm(0));
@@ -392,7 +391,7 @@ impl Lower<'_> {
         debug_assert!(is_vector_scalar(ty.dtype));
         let (len, zero) = (self.len(ty)?, self.splat_const(0, 8));
         let a = self.vec(x)?;
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let (op, imm) = mask_compare(BinaryOp::Ne, ty);
             let mask = self.mask3(op, len, a, zero, imm);
             self.set(value, Val::Mask(mask));

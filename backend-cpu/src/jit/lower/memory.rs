@@ -8,9 +8,10 @@
 //! Accesses the hardware has no instruction for (narrow gathers, masked narrow elements on AVX2,
 //! scatters on AVX2) go lane by lane through the stack.
 
-use super::super::asm::{Len, VOp};
-use super::super::machine::{Addr, Class, ConstData, Effect, Extend, Inst, Reg, Test, VecInst};
-use super::super::target::Isa;
+use super::super::machine::{
+    Addr, Bools, Class, ConstData, Effect, Extend, Inst, Reg, Test, VecInst,
+};
+use super::super::x86::asm::{Len, VOp};
 use super::address::{Affine, Root};
 use super::vector::is_vector_scalar;
 use super::{EmitError, Lower, MAX_FRAME, Result, Storage, Val, len_of, plain};
@@ -364,7 +365,7 @@ impl Lower<'_> {
                 self.store_masked(addr, value, mask)
             }
             (Spot::Scattered(index), cond)
-                if self.isa == Isa::Avx512 && self.can_gather(ty, index) =>
+                if self.isa.has_masks() && self.can_gather(ty, index) =>
             {
                 let masked = cond.is_some() || !guard.tests.is_empty();
                 let mask = match masked {
@@ -405,8 +406,7 @@ impl Lower<'_> {
                     let size = self.ty(value).dtype.size() as u8;
                     let data = ConstData::Splat { bits, size };
                     let id = self.constant_id(data);
-                    let len = self.isa.widest();
-                    self.push(Inst::Const { dst: slot, len, id });
+                    self.push(Inst::Const { dst: slot, id });
                     return Ok(());
                 }
                 let src = self.vec(value)?;
@@ -426,7 +426,7 @@ impl Lower<'_> {
         if tests.is_empty() {
             return None;
         }
-        let label = self.asm.label();
+        let label = self.new_label();
         for test in tests {
             self.push(Inst::Branch { test: test.not(), label });
         }
@@ -468,7 +468,7 @@ impl Lower<'_> {
     /// Whether elements of this type can be loaded and stored under a mask.
     fn can_mask(&self, ty: Type) -> bool {
         let wide_enough = ty.dtype.size() >= 4;
-        ty.is_vector() && ty.dtype != DType::Bool && (self.isa == Isa::Avx512 || wide_enough)
+        ty.is_vector() && ty.dtype != DType::Bool && (self.isa.has_masks() || wide_enough)
     }
 
     /// `bits` if all tests hold, else zero.
@@ -486,7 +486,7 @@ impl Lower<'_> {
     fn splat_tests(&mut self, tests: &[Test], ty: Type) -> Result<Reg> {
         let ones = self.imm(u64::MAX);
         let bits = self.zero_unless(ones, tests);
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             return Ok(self.mask_from_gpr(bits, ty.lanes));
         }
         let len = self.len(ty)?;
@@ -499,7 +499,7 @@ impl Lower<'_> {
         let len = self.len(ty)?;
         let Some(cond) = cond else { return self.splat_tests(tests, ty) };
         let short = ty.bytes() < 16;
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let mask = self.mask(cond)?;
             if !short && tests.is_empty() {
                 return Ok(mask);
@@ -524,12 +524,12 @@ impl Lower<'_> {
     fn load_masked(&mut self, value: Value, addr: Addr, ty: Type, mask: Reg) {
         let len = len_of(ty.bytes()).expect("invariant: the type was checked to fit");
         let size = ty.dtype.size();
-        let dst = match self.isa {
-            Isa::Avx512 => {
+        let dst = match self.isa.bools() {
+            Bools::MaskRegister => {
                 let op = [VOp::Vmovdqu8, VOp::Vmovdqu16, VOp::Vmovups, VOp::Vmovupd];
                 self.vec2_zeroed(op[size.trailing_zeros() as usize], len, mask, addr)
             }
-            Isa::Avx2 => {
+            Bools::WideLanes => {
                 let op = if size == 4 { VOp::Vmaskmovps } else { VOp::Vmaskmovpd };
                 self.vec3(op, len, mask, addr)
             }
@@ -541,14 +541,14 @@ impl Lower<'_> {
         let ty = self.ty(value);
         let (len, size) = (self.len(ty)?, ty.dtype.size());
         let reg = self.vec(value)?;
-        let it = match self.isa {
-            Isa::Avx512 => {
+        let it = match self.isa.bools() {
+            Bools::MaskRegister => {
                 let op =
                     [VOp::Vmovdqu8Store, VOp::Vmovdqu16Store, VOp::VmovupsStore, VOp::VmovupdStore];
                 let op = op[size.trailing_zeros() as usize];
                 VecInst { reg, mask, effect: Effect::Store, ..plain(op, len, addr.into()) }
             }
-            Isa::Avx2 => {
+            Bools::WideLanes => {
                 let op = if size == 4 { VOp::VmaskmovpsStore } else { VOp::VmaskmovpdStore };
                 VecInst { reg, vvvv: mask, effect: Effect::Store, ..plain(op, len, addr.into()) }
             }

@@ -25,12 +25,13 @@ mod scattered;
 mod vector;
 
 use super::EmitError;
-use super::asm::{Assembler, Cond, Label, Len, Size, VOp};
 use super::dead;
 use super::machine::{
-    Addr, Class, ConstData, ConstId, Effect, Inst, Operand, Place, Reg, Test, VecInst,
+    Addr, Class, Cond, ConstData, ConstId, Effect, Inst, Label, Operand, Place, Reg, Size, Test,
+    VecInst,
 };
 use super::target::{Isa, Target};
+use super::x86::asm::{Len, VOp};
 use crate::facts::{Facts, Slot};
 use crate::split::Part;
 use address::{Affine, Atom, Counter, LoopState};
@@ -44,6 +45,8 @@ pub(super) struct Function {
     pub(super) insts: Vec<Inst>,
     pub(super) classes: Vec<Class>,
     pub(super) constants: Vec<ConstData>,
+    /// How many labels it has.
+    pub(super) labels: u32,
     /// Bytes of the stack frame taken by storage.
     pub(super) frame: u32,
     /// Bytes of scratch memory each running thread has to provide.
@@ -124,7 +127,7 @@ pub(super) struct Lower<'a> {
     revisits: Vec<bool>,
     isa: Isa,
     stream_from: u64,
-    asm: &'a mut Assembler,
+    labels: u32,
     vals: Vec<Val>,
     regions: Vec<Region>,
     loops: Vec<LoopState>,
@@ -154,7 +157,7 @@ type Result<T> = std::result::Result<T, EmitError>;
 
 /// Whether storage of such elements may be registers: bools in AVX2 have several widths.
 pub(super) fn fits_registers(ty: Type, isa: Isa) -> bool {
-    !(ty.dtype == DType::Bool && ty.is_vector() && isa == Isa::Avx2)
+    !(ty.dtype == DType::Bool && ty.is_vector() && !isa.has_masks())
 }
 
 /// Lowers one part of a kernel.
@@ -163,16 +166,15 @@ pub(super) fn lower(
     facts: &Facts,
     part: &Part,
     target: Target,
-    asm: &mut Assembler,
 ) -> Result<Function> {
-    let mut it = Lower::new(kernel, facts, target, asm);
+    let mut it = Lower::new(kernel, facts, target);
     for (value, op, ty) in kernel.iter() {
         if part.ops[value.idx()] {
             it.op(value, op, ty, part.parallel == Some(value))?;
         }
     }
     it.finish_half()?;
-    Ok(it.finish())
+    it.finish()
 }
 
 /// Lowers a function that stores the number of iterations of `part`'s loop where `lo` points.
@@ -182,9 +184,8 @@ pub(super) fn lower_length(
     part: &Part,
     len: Value,
     target: Target,
-    asm: &mut Assembler,
 ) -> Result<Function> {
-    let mut it = Lower::new(kernel, facts, target, asm);
+    let mut it = Lower::new(kernel, facts, target);
     for (value, op, ty) in kernel.iter().take(len.idx() + 1) {
         if part.ops[value.idx()] {
             it.op(value, op, ty, false)?;
@@ -193,18 +194,18 @@ pub(super) fn lower_length(
     let src = it.gpr_as_i64(len);
     let addr = Addr::at(it.range.0, 0);
     it.push(Inst::Store { width: 3, addr, src });
-    Ok(it.finish())
+    it.finish()
 }
 
 impl<'a> Lower<'a> {
-    fn new(kernel: &'a Kernel, facts: &'a Facts, target: Target, asm: &'a mut Assembler) -> Self {
+    fn new(kernel: &'a Kernel, facts: &'a Facts, target: Target) -> Self {
         let mut it = Self {
             kernel,
             facts,
             revisits: revisit::revisits(kernel),
             isa: target.isa,
             stream_from: target.stream_from,
-            asm,
+            labels: 0,
             vals: vec![Val::None; kernel.ops().len()],
             regions: vec![Region { insts: Vec::new(), kind: RegionKind::Plain, memo: Vec::new() }],
             loops: Vec::new(),
@@ -234,19 +235,24 @@ impl<'a> Lower<'a> {
         it
     }
 
-    fn finish(mut self) -> Function {
+    fn finish(mut self) -> Result<Function> {
         if self.streaming {
             self.push(Inst::Fence);
         }
         let mut root = self.regions.pop().expect("invariant: the function's region is open");
         dead::remove(&mut root.insts, self.classes.len());
-        Function {
+        let is_row = |inst: &Inst| matches!(inst, Inst::Vec(_) | Inst::MoveMask { .. });
+        if !self.isa.is_x86() && root.insts.iter().any(is_row) {
+            return Err(EmitError::new("an op that needs an instruction of x86"));
+        }
+        Ok(Function {
             insts: root.insts,
             classes: self.classes,
             constants: self.constants,
+            labels: self.labels,
             frame: self.frame,
             scratch: self.scratch,
-        }
+        })
     }
 
     // ---- registers, constants, operations ----------------------------------------------------
@@ -254,6 +260,11 @@ impl<'a> Lower<'a> {
     fn new_reg(&mut self, class: Class) -> Reg {
         self.classes.push(class);
         Reg(self.classes.len() as u32 - 1)
+    }
+
+    fn new_label(&mut self) -> Label {
+        self.labels += 1;
+        Label(self.labels - 1)
     }
 
     fn push(&mut self, inst: Inst) {
@@ -287,8 +298,7 @@ impl<'a> Lower<'a> {
             return reg;
         }
         let dst = self.new_reg(Class::Vec);
-        let len = self.isa.widest();
-        self.push_at(0, Inst::Const { dst, len, id });
+        self.push_at(0, Inst::Const { dst, id });
         self.constant_regs.insert(id, dst);
         dst
     }
@@ -394,14 +404,12 @@ impl<'a> Lower<'a> {
 
     fn zero_vec(&mut self, dst: Reg) {
         let id = self.constant_id(ConstData::Splat { bits: 0, size: 8 });
-        let len = self.isa.widest();
-        self.push(Inst::Const { dst, len, id });
+        self.push(Inst::Const { dst, id });
     }
 
     fn move_vec(&mut self, dst: Reg, src: Reg) {
         if dst != src {
-            let len = self.isa.widest();
-            self.push(Inst::MoveVec { len, dst, src });
+            self.push(Inst::MoveVec { dst, src });
         }
     }
 
@@ -546,7 +554,7 @@ impl<'a> Lower<'a> {
         self.flush();
         if is_range {
             let (lo, hi) = self.range;
-            let label = self.asm.label();
+            let label = self.new_label();
             self.begin_loop(value, Some(lo), Limit::Register(hi), label);
             return Ok(());
         }
@@ -560,7 +568,7 @@ impl<'a> Lower<'a> {
             Some(n) => Limit::Known(n),
             None => Limit::Register(self.gpr_as_i64(len)),
         };
-        let label = self.asm.label();
+        let label = self.new_label();
         self.begin_loop(value, None, limit, label);
         Ok(())
     }
@@ -584,7 +592,7 @@ impl<'a> Lower<'a> {
         self.flush();
         let mut tests = Vec::new();
         self.tests(cond, &mut tests)?;
-        let end = self.asm.label();
+        let end = self.new_label();
         self.open_region(RegionKind::If { tests, end });
         Ok(())
     }
@@ -621,7 +629,7 @@ impl<'a> Lower<'a> {
 
     fn close_loop(&mut self, state: usize, label: Label, limit: Limit, body: Vec<Inst>) {
         let LoopState { counter, used, multiples, .. } = self.loops[state].clone();
-        let end = self.asm.label();
+        let end = self.new_label();
         let test = |a: Reg, cond: Cond, b: Operand| Test { size: Size::B64, cond, a, b };
         // If only a multiple of the counter is used, it counts by itself.
         let stand_in = (!used).then(|| multiples.iter().find(|(factor, _)| *factor > 0)).flatten();
@@ -666,7 +674,7 @@ impl<'a> Lower<'a> {
             Ok(n) => Operand::Imm(n),
             Err(_) => Operand::Reg(self.imm(n as u64)),
         };
-        self.push(Inst::Alu { op: super::asm::Alu::Add, size: Size::B64, dst: reg, a: reg, b });
+        self.push(Inst::Alu { op: super::machine::Alu::Add, size: Size::B64, dst: reg, a: reg, b });
     }
 }
 
@@ -682,28 +690,5 @@ fn len_of(bytes: usize) -> Result<Len> {
 
 /// An instruction that writes `reg`, still without registers.
 fn plain(op: VOp, len: Len, rm: Place) -> VecInst {
-    VecInst {
-        op,
-        len,
-        effect: Effect::Def,
-        reg: Reg::NONE,
-        vvvv: Reg::NONE,
-        rm,
-        imm: 0,
-        mask: Reg::NONE,
-        zero: false,
-        broadcast: false,
-    }
-}
-
-impl From<Reg> for Place {
-    fn from(reg: Reg) -> Self {
-        Self::Reg(reg)
-    }
-}
-
-impl From<Addr> for Place {
-    fn from(addr: Addr) -> Self {
-        Self::Mem(addr)
-    }
+    VecInst::new(op, len, rm)
 }

@@ -4,9 +4,8 @@
 //! for the one that fills the places between its lanes, if that comes before anything else touches
 //! memory; then both are one row.
 
-use super::super::asm::{Len, VOp};
 use super::super::machine::{ConstData, Effect, Inst, Place, VecInst};
-use super::super::target::Isa;
+use super::super::x86::asm::{Len, VOp};
 use super::address::{Affine, Root};
 use super::memory::Spot;
 use super::{Lower, Result, Val, len_of, plain};
@@ -77,7 +76,7 @@ impl Lower<'_> {
     /// Makes the store that waits.
     pub(super) fn finish_half(&mut self) -> Result<()> {
         let Some(Half { root, index, value, .. }) = self.half.take() else { return Ok(()) };
-        if self.isa == Isa::Avx512 && self.can_gather(self.ty(value), index) {
+        if self.isa.has_masks() && self.can_gather(self.ty(value), index) {
             return self.scatter(root, index, value, None);
         }
         self.store_lanes(root, Spot::Scattered(index), value, None, &[])
@@ -88,7 +87,7 @@ impl Lower<'_> {
         let len = len_of(ty.bytes())?;
         let [a, b] = [self.vec(parts[0])?, self.vec(parts[1])?];
         let addr = self.address(root, first, 4);
-        if ty.lanes == 8 && self.isa == Isa::Avx512 {
+        if ty.lanes == 8 && self.isa.has_masks() {
             let turns = (0..8u32).flat_map(|i| [i, 16 + i]).flat_map(u32::to_le_bytes);
             let turns = self.constant_reg(ConstData::Bytes(turns.collect()));
             let row = self.new_vec();

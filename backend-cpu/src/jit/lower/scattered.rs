@@ -5,9 +5,8 @@
 //! lane is moved by itself, in order, so that of several stores to one place the last lane wins.
 //! Atomics are calls with the address of each lane.
 
-use super::super::asm::{Len, VOp};
 use super::super::machine::{Addr, Base, Class, Effect, Extend, Inst, Place, Reg, Test, VecInst};
-use super::super::target::Isa;
+use super::super::x86::asm::{Len, VOp};
 use super::address::{Affine, Root};
 use super::memory::Spot;
 use super::{Lower, Result, Val, len_of, plain};
@@ -40,19 +39,19 @@ impl Lower<'_> {
         let dst = self.new_vec();
         self.zero_vec(dst);
         let long = index_ty.dtype.size() == 8;
-        let op = match (long, shift, self.isa) {
-            (false, 2, Isa::Avx512) => VOp::VgatherdpsMask,
-            (false, _, Isa::Avx512) => VOp::VgatherdpdMask,
-            (true, 2, Isa::Avx512) => VOp::VgatherqpsMask,
-            (true, _, Isa::Avx512) => VOp::VgatherqpdMask,
-            (false, 2, Isa::Avx2) => VOp::Vgatherdps,
-            (false, _, Isa::Avx2) => VOp::Vgatherdpd,
-            (true, 2, Isa::Avx2) => VOp::Vgatherqps,
-            (true, _, Isa::Avx2) => VOp::Vgatherqpd,
+        let op = match (long, shift, self.isa.has_masks()) {
+            (false, 2, true) => VOp::VgatherdpsMask,
+            (false, _, true) => VOp::VgatherdpdMask,
+            (true, 2, true) => VOp::VgatherqpsMask,
+            (true, _, true) => VOp::VgatherqpdMask,
+            (false, 2, false) => VOp::Vgatherdps,
+            (false, _, false) => VOp::Vgatherdpd,
+            (true, 2, false) => VOp::Vgatherqps,
+            (true, _, false) => VOp::Vgatherqpd,
         };
         // The length bit is that of the wider of index and element.
         let it = VecInst { reg: dst, effect: Effect::Gather, ..plain(op, len, rm) };
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let copy = self.fresh_mask(mask, ty.lanes);
             self.push(Inst::Vec(VecInst { mask: copy, ..it }));
         } else {
@@ -218,7 +217,7 @@ impl Lower<'_> {
         }
         let end = self.branch_around(tests);
         for (lane, address) in lanes.into_iter().enumerate() {
-            let next = self.asm.label();
+            let next = self.new_label();
             self.skip_lane(conditions, lane as i32, next);
             let from = self.lane_address(address, size);
             let to = Addr::frame(result + (size * lane) as i32);
@@ -245,7 +244,7 @@ impl Lower<'_> {
         let lanes = self.lane_addresses(root, &spot, ty)?;
         let end = self.branch_around(tests);
         for (lane, address) in lanes.into_iter().enumerate() {
-            let next = self.asm.label();
+            let next = self.new_label();
             self.skip_lane(conditions, lane as i32, next);
             let to = self.lane_address(address, size);
             let from = Addr::frame(source + (size * lane) as i32);
@@ -295,13 +294,13 @@ impl Lower<'_> {
             let addr = Addr::frame(pointers + 8 * lane);
             self.push(Inst::Store { width: 3, addr, src: zero });
         }
-        let end = if guard.never { Some(self.asm.label()) } else { None };
+        let end = if guard.never { Some(self.new_label()) } else { None };
         if let Some(label) = end {
             self.push(Inst::Jump { label });
         }
         let around = self.branch_around(&guard.tests);
         for (lane, address) in lanes.into_iter().enumerate() {
-            let next = self.asm.label();
+            let next = self.new_label();
             self.skip_lane(conditions, lane as i32, next);
             let addr = self.lane_address(address, size);
             let pointer = self.address_reg(addr);

@@ -5,9 +5,9 @@
 //! the register that `target` names, written by the last instruction only, so that an accumulator
 //! can be both operand and result.
 
-use super::super::asm::{Len, VOp};
-use super::super::machine::{Class, Effect, FmaKind, Inst, Place, Reg, VecInst};
+use super::super::machine::{Bools, Class, Effect, Has, Inst, Place, Reg, Shape, VecInst};
 use super::super::target::Isa;
+use super::super::x86::asm::{Len, VOp};
 use super::{EmitError, Lower, Result, Val, len_of, plain};
 use zyx_core::ir::{Type, Value};
 use zyx_core::{BinaryOp, DType, Scalar, TernaryOp, UnaryOp};
@@ -26,7 +26,7 @@ fn fp(ty: Type, [ps, pd, ss, sd]: [VOp; 4]) -> VOp {
 fn direct(op: BinaryOp, ty: Type, isa: Isa) -> Option<VOp> {
     use BinaryOp::{Add, And, Max, Min, Mul, Or, Shl, Shr, Sub, Xor};
     use DType::{F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
-    let evex = isa == Isa::Avx512;
+    let evex = isa.has_masks();
     Some(match (op, ty.dtype) {
         (Add, F32 | F64) => fp(ty, [VOp::Vaddps, VOp::Vaddpd, VOp::Vaddss, VOp::Vaddsd]),
         (Sub, F32 | F64) => fp(ty, [VOp::Vsubps, VOp::Vsubpd, VOp::Vsubss, VOp::Vsubsd]),
@@ -208,8 +208,8 @@ impl Lower<'_> {
             UnaryOp::Abs if ty.dtype.is_signed() => {
                 let a = self.vec(x)?;
                 let dst = self.target(value);
-                match (size, self.isa) {
-                    (8, Isa::Avx2) => {
+                match size {
+                    8 if !self.isa.has(Has::AbsI64) => {
                         let zero = self.splat_const(0, 8);
                         let sign = self.vec3(VOp::Vpcmpgtq, len, zero, a);
                         let flipped = self.vec3(VOp::Vpxord, len, a, sign);
@@ -292,7 +292,7 @@ impl Lower<'_> {
             (BinaryOp::Shl, DType::I64 | DType::U64) => VOp::Vpsllq,
             (BinaryOp::Shr, DType::I32) => VOp::Vpsrad,
             (BinaryOp::Shr, DType::U32) => VOp::Vpsrld,
-            (BinaryOp::Shr, DType::I64) if self.isa == Isa::Avx512 => VOp::Vpsraq,
+            (BinaryOp::Shr, DType::I64) if self.isa.has_masks() => VOp::Vpsraq,
             (BinaryOp::Shr, DType::U64) => VOp::Vpsrlq,
             _ => return None,
         };
@@ -338,8 +338,8 @@ impl Lower<'_> {
             _ => {
                 let mask = self.greater_avx2(ty, a, b);
                 let (a, b) = if op == BinaryOp::Max { (b, a) } else { (a, b) };
-                let op = VOp::Vblendvpd;
-                self.push(Inst::Blend { op, len, dst, a, b: b.into(), mask });
+                let shape = Shape::of(ty);
+                self.push(Inst::SelectVec { shape, dst, mask, a, b: b.into() });
             }
         }
         Ok(())
@@ -391,7 +391,7 @@ impl Lower<'_> {
         (x, y): (Value, Value),
         ty: Type,
     ) -> Result<bool> {
-        if self.isa == Isa::Avx2 || self.facts.target[value.idx()].is_none() {
+        if !self.isa.has_masks() || self.facts.target[value.idx()].is_none() {
             return Ok(false);
         }
         let dst = self.target(value);
@@ -414,12 +414,12 @@ impl Lower<'_> {
     fn float_extremum(&mut self, op: BinaryOp, ty: Type, dst: Reg, a: Reg, b: Reg) -> Result<()> {
         let len = self.len(ty)?;
         let best = self.vec3(extremum(op, ty), len, a, b);
-        match self.isa {
-            Isa::Avx512 => {
+        match self.isa.bools() {
+            Bools::MaskRegister => {
                 let nan = self.mask3(mask_compare(ty), len, a, a, UNORDERED);
                 self.blend_mask(ty.dtype.size(), len, dst, nan, best, a.into());
             }
-            Isa::Avx2 => {
+            Bools::WideLanes => {
                 let compare = fp(ty, [VOp::Vcmpps, VOp::Vcmppd, VOp::Vcmpss, VOp::Vcmpsd]);
                 // All ones is a NaN too.
                 let nan = self.vec3_imm(compare, len, a, a, UNORDERED);
@@ -445,21 +445,8 @@ impl Lower<'_> {
     }
 
     /// `dst = mask ? b : a` with a mask of whole elements.
-    pub(super) fn blend_wide(
-        &mut self,
-        size: usize,
-        len: Len,
-        dst: Reg,
-        mask: Reg,
-        a: Reg,
-        b: Place,
-    ) {
-        let op = match size {
-            4 => VOp::Vblendvps,
-            8 => VOp::Vblendvpd,
-            _ => VOp::Vpblendvb,
-        };
-        self.push(Inst::Blend { op, len, dst, a, b, mask });
+    pub(super) fn blend_wide(&mut self, shape: Shape, dst: Reg, mask: Reg, a: Reg, b: Place) {
+        self.push(Inst::SelectVec { shape, dst, mask, a, b });
     }
 
     pub(super) fn ternary(
@@ -476,14 +463,10 @@ impl Lower<'_> {
     }
 
     fn mul_add(&mut self, value: Value, (x, y, z): (Value, Value, Value), ty: Type) -> Result<()> {
-        let kind = match (ty.dtype, ty.lanes) {
-            (DType::F32, 1) => FmaKind::Ss,
-            (DType::F32, _) => FmaKind::Ps,
-            (DType::F64, 1) => FmaKind::Sd,
-            (DType::F64, _) => FmaKind::Pd,
-            _ => return self.fallback_ternary(value, TernaryOp::MulAdd, [x, y, z]),
-        };
-        let len = self.len(ty)?;
+        if !is_vector_scalar(ty.dtype) {
+            return self.fallback_ternary(value, TernaryOp::MulAdd, [x, y, z]);
+        }
+        self.len(ty)?;
         // One operand may stay in memory: a factor, or else the addend.
         let (a, b) = self.operands(x, y, true)?;
         let c = match b {
@@ -491,7 +474,7 @@ impl Lower<'_> {
             Place::Reg(_) => self.place(z)?,
         };
         let dst = self.target(value);
-        self.push(Inst::Fma { kind, len, dst, a, b, c });
+        self.push(Inst::Fma { shape: Shape::of(ty), dst, a, b, c });
         self.set(value, Val::Vec(dst));
         Ok(())
     }
@@ -511,8 +494,8 @@ impl Lower<'_> {
             return self.mask_where(value, cond, x, y);
         }
         let (len, size, scalar) = (self.len(ty)?, ty.dtype.size(), ty.lanes == 1);
-        match self.isa {
-            Isa::Avx512 => {
+        match self.isa.bools() {
+            Bools::MaskRegister => {
                 let mask = self.mask(cond)?;
                 // Zero where the condition fails is what masked instructions do anyway.
                 let is_zero = matches!(self.val(y), Val::Const(0)) && !scalar;
@@ -530,12 +513,12 @@ impl Lower<'_> {
                 self.blend_mask(size, len, dst, mask, a, b);
                 self.set(value, Val::Vec(dst));
             }
-            Isa::Avx2 => {
+            Bools::WideLanes => {
                 let mask = self.wide(cond, size)?;
                 let a = self.vec(y)?;
                 let b = if scalar { Place::Reg(self.vec(x)?) } else { self.place(x)? };
                 let dst = self.target(value);
-                self.blend_wide(size, len, dst, mask, a, b);
+                self.blend_wide(Shape::of(ty), dst, mask, a, b);
                 self.set(value, Val::Vec(dst));
             }
         }
