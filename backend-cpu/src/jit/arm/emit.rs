@@ -25,7 +25,7 @@ const ZR: i64 = ZERO as i64;
 
 /// Writes one function of type `extern "C" fn(args, lo, hi, scratch)`, which has so many labels, at the
 /// current position.
-pub(super) fn function(
+pub(in crate::jit) fn function(
     asm: &mut Assembler,
     allocated: &Allocated,
     constants: &[ConstData],
