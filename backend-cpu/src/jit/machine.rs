@@ -376,9 +376,6 @@ pub(super) enum Vop {
     MaxU,
     MinS,
     MinU,
-    /// The larger float; `b` if either is NaN (x86).
-    MaxSecond,
-    MinSecond,
     /// The larger float; NaN if either is (machines with [`Has::NanExtremum`]).
     MaxNan,
     MinNan,
@@ -409,7 +406,7 @@ pub(super) enum Vop {
     Floor,
     Ceil,
     Trunc,
-    /// Shifts of integers by a number, 1 to the width less one.
+    /// Shifts of integers by a number: left by 0, right by 1 (x86: 0), to the width less one.
     ShlBy(u8),
     ShrUBy(u8),
     ShrSBy(u8),

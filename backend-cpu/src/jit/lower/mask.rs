@@ -40,8 +40,8 @@ impl Lower<'_> {
             let (a, b) = (self.vec(x)?, self.vec(y)?);
             let equal = [VOp::Vpcmpeqb, VOp::Vpcmpeqw, VOp::Vpcmpeqd, VOp::Vpcmpeqq];
             let (reg, negate) = match op {
-                BinaryOp::Lt => (self.greater_avx2(ty, b, a), false),
-                BinaryOp::Le => (self.greater_avx2(ty, a, b), true),
+                BinaryOp::Lt => (self.greater(ty, b, a), false),
+                BinaryOp::Le => (self.greater(ty, a, b), true),
                 _ => {
                     let instruction = equal[size.trailing_zeros() as usize];
                     (self.vec3(instruction, len, a, b), op == BinaryOp::Ne)

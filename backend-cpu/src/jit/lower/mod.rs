@@ -27,8 +27,8 @@ mod vector;
 use super::EmitError;
 use super::dead;
 use super::machine::{
-    Addr, Class, Cond, ConstData, ConstId, Effect, Inst, Label, Operand, Place, Reg, Size, Test,
-    VecInst,
+    Addr, Class, Cond, ConstData, ConstId, Effect, Inst, Label, Operand, Place, Reg, Shape, Size,
+    Test, VecInst, Vop,
 };
 use super::target::{Isa, Target};
 use super::x86::asm::{Len, VOp};
@@ -314,6 +314,23 @@ impl<'a> Lower<'a> {
         self.constant_reg(ConstData::Splat { bits, size: size as u8 })
     }
 
+    /// A new vector register with the result of `op(a, b)` on lanes of this shape.
+    fn vop2(&mut self, op: Vop, shape: Shape, a: Reg, b: impl Into<Place>) -> Reg {
+        let dst = self.new_reg(Class::Vec);
+        self.vop_to(op, shape, dst, a, b);
+        dst
+    }
+
+    /// A new vector register with the result of `op(b)`.
+    fn vop1(&mut self, op: Vop, shape: Shape, b: impl Into<Place>) -> Reg {
+        self.vop2(op, shape, Reg::NONE, b)
+    }
+
+    /// `dst = op(a, b)`, or `op(b)` if `a` is none.
+    fn vop_to(&mut self, op: Vop, shape: Shape, dst: Reg, a: Reg, b: impl Into<Place>) {
+        self.push(Inst::Vector { op, shape, dst, a, b: b.into() });
+    }
+
     /// A new vector register with the result of `op(a, b)`.
     fn vec3(&mut self, op: VOp, len: Len, a: Reg, b: impl Into<Place>) -> Reg {
         let dst = self.new_reg(Class::Vec);
@@ -487,14 +504,13 @@ impl<'a> Lower<'a> {
 
     /// A vector register with the low `size` bytes of a general one; the rest is zero.
     fn gpr_to_vec(&mut self, reg: Reg, size: usize) -> Reg {
-        let op = if size == 8 { VOp::Vmovq } else { VOp::Vmovd };
-        self.vec2(op, Len::X, reg)
+        self.vop1(Vop::FromGpr, Shape::ints(size.max(4), 1), reg)
     }
 
+    /// The first 4 or 8 bytes of a vector register.
     fn vec_to_gpr(&mut self, reg: Reg, size: usize) -> Reg {
         let dst = self.new_reg(Class::Gpr);
-        let op = if size == 8 { VOp::VmovqStore } else { VOp::VmovdStore };
-        self.vec_store(op, Len::X, dst, reg, 0);
+        self.vop_to(Vop::ToGpr, Shape::ints(size.max(4), 1), dst, Reg::NONE, reg);
         dst
     }
 

@@ -96,8 +96,6 @@ fn row(op: Vop, shape: Shape) -> Option<(VOp, u8)> {
         Vop::Sub if float => family([VOp::Vsubps, VOp::Vsubpd, VOp::Vsubss, VOp::Vsubsd]),
         Vop::Mul if float => family([VOp::Vmulps, VOp::Vmulpd, VOp::Vmulss, VOp::Vmulsd]),
         Vop::Div if float => family([VOp::Vdivps, VOp::Vdivpd, VOp::Vdivss, VOp::Vdivsd]),
-        Vop::MaxSecond => family([VOp::Vmaxps, VOp::Vmaxpd, VOp::Vmaxss, VOp::Vmaxsd]),
-        Vop::MinSecond => family([VOp::Vminps, VOp::Vminpd, VOp::Vminss, VOp::Vminsd]),
         Vop::Sqrt => family([VOp::Vsqrtps, VOp::Vsqrtpd, VOp::Vsqrtss, VOp::Vsqrtsd]),
         Vop::Round | Vop::Floor | Vop::Ceil | Vop::Trunc => {
             let row = family([VOp::Vroundps, VOp::Vroundpd, VOp::Vroundss, VOp::Vroundsd]);
