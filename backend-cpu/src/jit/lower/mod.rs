@@ -664,8 +664,8 @@ impl<'a> Lower<'a> {
         };
         let bound = match bound {
             Limit::Known(n) => match i32::try_from(n) {
-                Ok(n) => Operand::Imm(n),
-                Err(_) => Operand::Reg(self.imm(n as u64)),
+                Ok(n) if self.isa.compares_with(n) => Operand::Imm(n),
+                _ => Operand::Reg(self.imm(n as u64)),
             },
             Limit::Register(reg) => Operand::Reg(reg),
         };
