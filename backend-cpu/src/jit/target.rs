@@ -180,6 +180,7 @@ impl Isa {
                     | Has::ShrI64
                     | Has::AbsI64
                     | Has::AnyShiftCount
+                    | Has::BroadcastGpr
                     | Has::Gather
                     | Has::Streaming
             ),
@@ -194,6 +195,7 @@ impl Isa {
                     | Has::SignOps
                     | Has::IntCompare
                     | Has::SaturatingConversions
+                    | Has::BroadcastGpr
             ),
         }
     }
