@@ -372,6 +372,8 @@ pub(super) enum Vop {
     And,
     Or,
     Xor,
+    /// The complement of `a`, and `b`.
+    AndNot,
     MaxS,
     MaxU,
     MinS,
@@ -410,7 +412,8 @@ pub(super) enum Vop {
     ShlBy(u8),
     ShrUBy(u8),
     ShrSBy(u8),
-    /// The low half of each lane shifted right by a number: results are half as wide as the operand's.
+    /// Each integer shifted right by a number, of which the low half is kept; the operand's lanes are
+    /// twice as wide as the result's.
     NarrowBy(u8),
     /// Integers half as wide as the result's, extended. They are the first of their register.
     WidenS,
@@ -472,6 +475,8 @@ pub(super) enum Has {
     IntCompare,
     /// [`Vop::IntSFromFloat`] and the like.
     SaturatingConversions,
+    /// A general register in all lanes.
+    BroadcastGpr,
     /// Gathers.
     Gather,
     /// Stores past the caches.

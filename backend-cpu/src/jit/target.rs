@@ -185,6 +185,7 @@ impl Isa {
                     | Has::ShrI64
                     | Has::AbsI64
                     | Has::AnyShiftCount
+                    | Has::BroadcastGpr
                     | Has::Gather
                     | Has::Streaming
             ),
@@ -199,6 +200,7 @@ impl Isa {
                     | Has::SignOps
                     | Has::IntCompare
                     | Has::SaturatingConversions
+                    | Has::BroadcastGpr
             ),
         }
     }

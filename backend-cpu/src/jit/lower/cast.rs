@@ -5,13 +5,13 @@
 //! has no instruction, `fallback` converts.
 
 use super::super::machine::{
-    Class, Cond, Elem, Extend, Inst, Operand, Place, Reg, Shape, Shift, Size, Test, VecInst,
+    Class, Cond, Elem, Extend, Has, Inst, Operand, Place, Reg, Shape, Shift, Size, Test, Vop,
 };
 use super::super::x86::asm::{Len, VOp};
 use super::mask::ramp_bytes;
 use super::scalar::size_of;
 use super::vector::{ORDERED, UNORDERED, is_vector_scalar};
-use super::{Lower, Result, Val, len_of, plain};
+use super::{Lower, Result, Val, len_of};
 use crate::jit::machine::ConstData;
 use zyx_core::ir::{Type, Value};
 use zyx_core::{Class as Kind, DType, Scalar};
@@ -605,40 +605,22 @@ impl Lower<'_> {
     fn ramp_narrow(&mut self, base: u32, step: i64, to: Type) -> Result<Reg> {
         let affine = self.affines[base as usize].clone();
         let start = self.materialise(&affine);
-        let len = self.len(to)?;
-        let base = self.broadcast_gpr(start, 4, len);
+        self.len(to)?;
+        let base = self.broadcast_gpr(start, Shape::of(to));
         let steps: Vec<u8> =
             (0..16i64).flat_map(|i| (i.wrapping_mul(step) as u32).to_le_bytes()).collect();
         let steps = if step == 1 { ramp_bytes(4) } else { steps };
         let steps = self.constant_reg(ConstData::Bytes(steps));
-        Ok(self.vec3(VOp::Vpaddd, len, base, steps))
+        Ok(self.vop2(Vop::Add, Shape::of(to), base, steps))
     }
 
     /// A general register in all elements.
-    pub(super) fn broadcast_gpr(&mut self, reg: Reg, size: usize, len: Len) -> Reg {
-        if self.isa.has_masks() {
-            let op = match size {
-                1 => VOp::VpbroadcastbGpr,
-                2 => VOp::VpbroadcastwGpr,
-                4 => VOp::VpbroadcastdGpr,
-                _ => VOp::VpbroadcastqGpr,
-            };
-            let dst = self.new_vec();
-            self.push(Inst::Vec(VecInst { reg: dst, ..plain(op, len, reg.into()) }));
-            return dst;
+    pub(super) fn broadcast_gpr(&mut self, reg: Reg, shape: Shape) -> Reg {
+        if self.isa.has(Has::BroadcastGpr) {
+            return self.vop1(Vop::BroadcastGpr, shape, reg);
         }
-        let one = self.gpr_to_vec(reg, size);
-        self.vec2(broadcast(size), len, one)
-    }
-}
-
-/// The instruction that repeats an element from the start of a register or memory.
-pub(super) const fn broadcast(size: usize) -> VOp {
-    match size {
-        1 => VOp::Vpbroadcastb,
-        2 => VOp::Vpbroadcastw,
-        4 => VOp::Vpbroadcastd,
-        _ => VOp::Vpbroadcastq,
+        let one = self.gpr_to_vec(reg, shape.elem.size());
+        self.vop1(Vop::Broadcast, shape, one)
     }
 }
 

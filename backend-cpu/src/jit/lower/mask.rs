@@ -5,7 +5,9 @@
 //! all ones or zero; their width is that of the operands it was compared from, and is changed
 //! where it meets elements of another width.
 
-use super::super::machine::{Alu, Bools, Class, ConstData, Inst, Operand, Reg, Shape, Shift, Size};
+use super::super::machine::{
+    Alu, Bools, Class, Compare, ConstData, Has, Inst, Operand, Reg, Shape, Shift, Size, Vop,
+};
 use super::super::x86::asm::{Len, VOp};
 use super::vector::is_vector_scalar;
 use super::{EmitError, Lower, Result, Val, len_of};
@@ -26,36 +28,29 @@ impl Lower<'_> {
             self.set(value, Val::Mask(mask));
             return Ok(());
         }
-        let size = ty.dtype.size();
-        let reg = if ty.dtype.is_float() {
+        let (shape, signed) = (Shape::of(ty), ty.dtype.is_signed() || ty.dtype.is_float());
+        let reg = if ty.dtype.is_float() || self.isa.has(Has::IntCompare) {
             let (a, b) = self.operands(x, y, matches!(op, BinaryOp::Eq | BinaryOp::Ne))?;
-            let instruction = match (ty.dtype, ty.lanes) {
-                (DType::F32, 1) => VOp::Vcmpss,
-                (DType::F32, _) => VOp::Vcmpps,
-                (_, 1) => VOp::Vcmpsd,
-                _ => VOp::Vcmppd,
-            };
-            self.vec3_imm(instruction, len, a, b, float_predicate(op))
+            self.vop2(Vop::Compare(comparison(op, signed)), shape, a, b)
         } else {
             let (a, b) = (self.vec(x)?, self.vec(y)?);
-            let equal = [VOp::Vpcmpeqb, VOp::Vpcmpeqw, VOp::Vpcmpeqd, VOp::Vpcmpeqq];
             let (reg, negate) = match op {
-                BinaryOp::Lt => (self.greater(ty, b, a), false),
-                BinaryOp::Le => (self.greater(ty, a, b), true),
-                _ => {
-                    let instruction = equal[size.trailing_zeros() as usize];
-                    (self.vec3(instruction, len, a, b), op == BinaryOp::Ne)
-                }
+                BinaryOp::Lt => (self.greater(shape, signed, b, a), false),
+                BinaryOp::Le => (self.greater(shape, signed, a, b), true),
+                _ => (self.vop2(Vop::Compare(Compare::Equal), shape, a, b), op == BinaryOp::Ne),
             };
-            if negate { self.not_wide(reg, len) } else { reg }
+            if negate { self.not_wide(reg, shape) } else { reg }
         };
-        self.set(value, Val::Wide(reg, size as u8));
+        self.set(value, Val::Wide(reg, ty.dtype.size() as u8));
         Ok(())
     }
 
-    fn not_wide(&mut self, reg: Reg, len: Len) -> Reg {
+    fn not_wide(&mut self, reg: Reg, shape: Shape) -> Reg {
+        if self.isa.has(Has::SignOps) {
+            return self.vop1(Vop::Not, shape, reg);
+        }
         let ones = self.splat_const(u64::MAX, 8);
-        self.vec3(VOp::Vpxord, len, reg, ones)
+        self.vop2(Vop::Xor, shape, reg, ones)
     }
 
     // ---- access ------------------------------------------------------------------------------
@@ -126,6 +121,15 @@ impl Lower<'_> {
         if lanes * to > self.isa.vector_bytes() {
             return Err(EmitError::new("a mask wider than a register"));
         }
+        if !self.isa.is_x86() {
+            // One step at a time.
+            let (op, next) = match from < to {
+                true => (Vop::WidenS, 2 * from),
+                false => (Vop::Narrow, from / 2),
+            };
+            let reg = self.vop1(op, Shape::ints(next, lanes), reg);
+            return self.widen(reg, next, to, lanes);
+        }
         let len = len_of(lanes * from.max(to))?;
         match (from, to) {
             (1, 2) => Ok(self.vec2(VOp::Vpmovsxbw, len, reg)),
@@ -180,8 +184,7 @@ impl Lower<'_> {
         } else {
             let size = self.width_of(x);
             let a = self.wide(x, size)?;
-            let len = len_of(usize::from(lanes) * size)?;
-            let reg = self.not_wide(a, len);
+            let reg = self.not_wide(a, Shape::ints(size, lanes.into()));
             self.set(value, Val::Wide(reg, size as u8));
         }
         Ok(())
@@ -219,16 +222,14 @@ impl Lower<'_> {
             if avx512 {
                 return Ok(it.mask3(op.mask(lanes > 16), Len::X, a, b, 0));
             }
-            let len = len_of(usize::from(lanes) * size)?;
-            Ok(it.vec3(op.wide(), len, a, b))
+            Ok(it.vop2(op.wide(), Shape::ints(size, lanes.into()), a, b))
         };
         let not = |it: &mut Self, a: Reg| -> Result<Reg> {
             if avx512 {
                 let op = if lanes > 16 { VOp::Knotq } else { VOp::Knotw };
                 return Ok(it.mask2(op, Len::X, a, 0));
             }
-            let len = len_of(usize::from(lanes) * size)?;
-            Ok(it.not_wide(a, len))
+            Ok(it.not_wide(a, Shape::ints(size, lanes.into())))
         };
         let reg = match op {
             BinaryOp::Add | BinaryOp::Max | BinaryOp::Or => logic(self, Logic::Or, a, b)?,
@@ -297,7 +298,7 @@ impl Lower<'_> {
             }
             Bools::WideLanes => {
                 let mask = self.wide(x, size)?;
-                Ok(self.vec3(VOp::Vpandd, len, mask, element))
+                Ok(self.vop2(Vop::And, Shape::of(ty), mask, element))
             }
         }
     }
@@ -313,9 +314,9 @@ impl Lower<'_> {
             }
             Bools::WideLanes => {
                 let zero = self.splat_const(0, 8);
-                let op = [VOp::Vpcmpeqb, VOp::Vpcmpeqw, VOp::Vpcmpeqd, VOp::Vpcmpeqq];
-                let is_zero = self.vec3(op[size.trailing_zeros() as usize], len, reg, zero);
-                let reg = self.not_wide(is_zero, len);
+                let shape = Shape::of(ty);
+                let is_zero = self.vop2(Vop::Compare(Compare::Equal), shape, reg, zero);
+                let reg = self.not_wide(is_zero, shape);
                 self.set(value, Val::Wide(reg, size as u8));
             }
         }
@@ -338,7 +339,8 @@ impl Lower<'_> {
             self.set(value, Val::Mask(mask));
         } else {
             let one = self.gpr_to_vec(all, 8);
-            let reg = self.vec2(VOp::Vpbroadcastd, Len::Y, one);
+            let words = Shape::ints(4, self.isa.vector_bytes() / 4);
+            let reg = self.vop1(Vop::Broadcast, words, one);
             let size = natural_width(lanes.into(), self.isa.vector_bytes());
             self.set(value, Val::Wide(reg, size as u8));
         }
@@ -373,14 +375,9 @@ impl Lower<'_> {
             let width = natural_width(lanes.into(), self.isa.vector_bytes());
             let ramp = self.constant_reg(ConstData::Bytes(ramp_bytes(width)));
             let one = self.gpr_to_vec(most, 8);
-            let (broadcast, greater) = match width {
-                8 => (VOp::Vpbroadcastq, VOp::Vpcmpgtq),
-                4 => (VOp::Vpbroadcastd, VOp::Vpcmpgtd),
-                2 => (VOp::Vpbroadcastw, VOp::Vpcmpgtw),
-                _ => (VOp::Vpbroadcastb, VOp::Vpcmpgtb),
-            };
-            let counts = self.vec2(broadcast, Len::Y, one);
-            let reg = self.vec3(greater, Len::Y, counts, ramp);
+            let shape = Shape::ints(width, self.isa.vector_bytes() / width);
+            let counts = self.vop1(Vop::Broadcast, shape, one);
+            let reg = self.greater(shape, true, counts, ramp);
             self.set(value, Val::Wide(reg, width as u8));
         }
     }
@@ -396,8 +393,10 @@ impl Lower<'_> {
             let mask = self.mask3(op, len, a, zero, imm);
             self.set(value, Val::Mask(mask));
         } else {
-            let op = if ty.dtype == DType::F32 { VOp::Vcmpps } else { VOp::Vcmppd };
-            let reg = self.vec3_imm(op, len, a, zero, float_predicate(BinaryOp::Ne));
+            // A scalar is compared as the shortest vector.
+            let lanes = ty.lanes.max(16 / ty.dtype.size() as u8);
+            let shape = Shape { lanes, ..Shape::of(ty) };
+            let reg = self.vop2(Vop::Compare(Compare::NotEqual), shape, a, zero);
             self.set(value, Val::Wide(reg, ty.dtype.size() as u8));
         }
         Ok(())
@@ -421,6 +420,18 @@ pub(super) fn ramp_bytes(size: usize) -> Vec<u8> {
 /// The low `lanes` bits.
 pub(super) const fn lane_bits(lanes: u8) -> u64 {
     if lanes >= 64 { u64::MAX } else { (1 << lanes) - 1 }
+}
+
+/// How lanes are compared.
+fn comparison(op: BinaryOp, signed: bool) -> Compare {
+    match op {
+        BinaryOp::Eq => Compare::Equal,
+        BinaryOp::Ne => Compare::NotEqual,
+        BinaryOp::Lt if signed => Compare::Less,
+        BinaryOp::Lt => Compare::Below,
+        _ if signed => Compare::LessEqual,
+        _ => Compare::BelowEqual,
+    }
 }
 
 /// Predicates that do not signal; "not equal" holds for NaN.
@@ -483,12 +494,12 @@ impl Logic {
         }
     }
 
-    const fn wide(self) -> VOp {
+    const fn wide(self) -> Vop {
         match self {
-            Self::And => VOp::Vpandd,
-            Self::AndNot => VOp::Vpandnd,
-            Self::Or => VOp::Vpord,
-            Self::Xor => VOp::Vpxord,
+            Self::And => Vop::And,
+            Self::AndNot => Vop::AndNot,
+            Self::Or => Vop::Or,
+            Self::Xor => Vop::Xor,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! for the one that fills the places between its lanes, if that comes before anything else touches
 //! memory; then both are one row.
 
-use super::super::machine::{ConstData, Effect, Inst, Place, VecInst};
+use super::super::machine::{ConstData, Effect, Elem, Inst, Place, Shape, VecInst, Vop};
 use super::super::x86::asm::{Len, VOp};
 use super::address::{Affine, Root};
 use super::memory::Spot;
@@ -40,9 +40,20 @@ impl Lower<'_> {
         first: &Affine,
         ty: Type,
     ) -> Result<()> {
-        let len = len_of(ty.bytes())?;
+        let len = self.len(ty)?;
         let low = self.address(root, first, 4);
         let high = low.plus(ty.bytes() as i32 - 4);
+        if !self.isa.is_x86() {
+            let [low, high] = [low, high].map(|addr| {
+                let dst = self.new_vec();
+                self.load_bytes(dst, addr, ty.bytes());
+                dst
+            });
+            let high = self.vop1(Vop::BytesFrom(4), Shape::ints(1, 16), high);
+            let all = self.vop2(Vop::EvenLanes, Shape::of(ty), low, high);
+            self.set(value, Val::Vec(all));
+            return Ok(());
+        }
         let low = self.vec2(VOp::Vmovups, len, low);
         let both = self.vec3_imm(VOp::Vshufps, len, low, high, EVEN);
         let all = match ty.lanes {
@@ -97,14 +108,15 @@ impl Lower<'_> {
             self.vec_store(VOp::VmovupsStore, Len::Z, addr, row, 0);
             return Ok(());
         }
-        let low = self.vec3(VOp::Vunpcklps, len, a, b);
-        let high = self.vec3(VOp::Vunpckhps, len, a, b);
+        let shape = Shape { elem: Elem::F32, lanes: ty.lanes };
+        let low = self.vop2(Vop::ZipLow, shape, a, b);
+        let high = self.vop2(Vop::ZipHigh, shape, a, b);
         let rows = match ty.lanes {
             8 => [0x20, 0x31].map(|halves| self.vec3_imm(VOp::Vperm2f128, len, low, high, halves)),
             _ => [low, high],
         };
         for (row, at) in rows.into_iter().zip([0, ty.bytes() as i32]) {
-            self.vec_store(VOp::VmovupsStore, len, addr.plus(at), row, 0);
+            self.store_bytes(addr.plus(at), row, ty.bytes());
         }
         Ok(())
     }

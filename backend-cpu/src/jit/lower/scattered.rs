@@ -5,7 +5,9 @@
 //! lane is moved by itself, in order, so that of several stores to one place the last lane wins.
 //! Atomics are calls with the address of each lane.
 
-use super::super::machine::{Addr, Base, Class, Effect, Extend, Inst, Place, Reg, Test, VecInst};
+use super::super::machine::{
+    Addr, Base, Class, Effect, Extend, Has, Inst, Place, Reg, Test, VecInst,
+};
 use super::super::x86::asm::{Len, VOp};
 use super::address::{Affine, Root};
 use super::memory::Spot;
@@ -18,7 +20,12 @@ impl Lower<'_> {
         let index = self.ty(index);
         let by = matches!(index.dtype, DType::I32 | DType::I64 | DType::U64);
         let fits = index.bytes() <= self.isa.vector_bytes();
-        by && fits && ty.dtype.size() >= 4 && index.bytes() >= 16 && ty.bytes() >= 16
+        self.isa.has(Has::Gather)
+            && by
+            && fits
+            && ty.dtype.size() >= 4
+            && index.bytes() >= 16
+            && ty.bytes() >= 16
     }
 
     /// One gather. Its mask is cleared by the instruction, so it gets a copy.

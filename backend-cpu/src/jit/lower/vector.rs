@@ -306,7 +306,7 @@ impl Lower<'_> {
                 self.vec3_to(VOp::Vpxord, len, dst, shifted, sign);
             }
             _ => {
-                let mask = self.greater(ty, a, b);
+                let mask = self.greater(Shape::of(ty), ty.dtype.is_signed(), a, b);
                 let (a, b) = if op == BinaryOp::Max { (b, a) } else { (a, b) };
                 let shape = Shape::of(ty);
                 self.push(Inst::SelectVec { shape, dst, mask, a, b: b.into() });
@@ -530,13 +530,12 @@ impl Lower<'_> {
     }
 
     /// Elements of `a` that are greater than those of `b`, for integers, where bools are elements.
-    pub(super) fn greater(&mut self, ty: Type, a: Reg, b: Reg) -> Reg {
-        let (size, signed, shape) = (ty.dtype.size(), ty.dtype.is_signed(), Shape::of(ty));
+    pub(super) fn greater(&mut self, shape: Shape, signed: bool, a: Reg, b: Reg) -> Reg {
         if self.isa.has(Has::IntCompare) {
             let how = if signed { Compare::Less } else { Compare::Below };
             return self.vop2(Vop::Compare(how), shape, b, a);
         }
-        let len = len_of(ty.bytes()).expect("invariant: the type was checked to fit");
+        let size = shape.elem.size();
         let (mut a, mut b) = (a, b);
         if !signed {
             // Flipping the top bit turns unsigned order into signed order.
@@ -545,6 +544,7 @@ impl Lower<'_> {
             b = self.vop2(Vop::Xor, shape, b, top);
         }
         let op = [VOp::Vpcmpgtb, VOp::Vpcmpgtw, VOp::Vpcmpgtd, VOp::Vpcmpgtq];
+        let len = super::super::x86::len_of(shape.bytes());
         self.vec3(op[size.trailing_zeros() as usize], len, a, b)
     }
 

@@ -126,6 +126,7 @@ fn row(op: Vop, shape: Shape) -> Option<(VOp, u8)> {
         Vop::And => VOp::Vpandd,
         Vop::Or => VOp::Vpord,
         Vop::Xor => VOp::Vpxord,
+        Vop::AndNot => VOp::Vpandnd,
         Vop::Shl if size > 1 => [VOp::Vpsllvd, VOp::Vpsllvq][size - 2],
         Vop::ShrS if size > 1 => [VOp::Vpsravd, VOp::Vpsravq][size - 2],
         Vop::ShrU if size > 1 => [VOp::Vpsrlvd, VOp::Vpsrlvq][size - 2],
@@ -139,6 +140,12 @@ fn row(op: Vop, shape: Shape) -> Option<(VOp, u8)> {
         Vop::Broadcast => {
             [VOp::Vpbroadcastb, VOp::Vpbroadcastw, VOp::Vpbroadcastd, VOp::Vpbroadcastq][size]
         }
+        Vop::BroadcastGpr => {
+            [VOp::VpbroadcastbGpr, VOp::VpbroadcastwGpr, VOp::VpbroadcastdGpr, VOp::VpbroadcastqGpr]
+                [size]
+        }
+        Vop::ZipLow => VOp::Vunpcklps,
+        Vop::ZipHigh => VOp::Vunpckhps,
         Vop::FromGpr if size == 3 => VOp::Vmovq,
         Vop::FromGpr => VOp::Vmovd,
         Vop::ToGpr if size == 3 => VOp::VmovqStore,
