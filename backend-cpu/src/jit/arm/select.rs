@@ -181,6 +181,8 @@ impl Emitter<'_> {
             Vop::And => self.asm.vector(Op::AndV, Arr::B16, &operands),
             Vop::Or => self.asm.vector(Op::OrrV, Arr::B16, &operands),
             Vop::Xor => self.asm.vector(Op::EorV, Arr::B16, &operands),
+            // The instruction complements its second operand.
+            Vop::AndNot => self.asm.vector(Op::BicV, Arr::B16, &[d, b, a]),
             Vop::ZipLow => self.asm.vector(Op::Zip1V, arr, &operands),
             Vop::ZipHigh => self.asm.vector(Op::Zip2V, arr, &operands),
             Vop::EvenLanes => self.asm.vector(Op::Uzp1V, arr, &operands),
