@@ -205,6 +205,9 @@ impl Emitter<'_> {
             Inst::Move { dst, src } => self.move_general(n(dst), n(src)),
             Inst::Imm { dst, value } => self.asm.mov_imm(dst.number(), value),
             Inst::Alu { op, size, dst, a, b } => self.alu(op, size, (n(dst), n(a)), b)?,
+            Inst::Mul { size, dst, a, b: Operand::Imm(imm) } if imm > 0 && imm & (imm - 1) == 0 => {
+                self.shift(Shift::Shl, size, (n(dst), n(a)), imm.trailing_zeros().into());
+            }
             Inst::Mul { size, dst, a, b } => {
                 let b = self.operand(size, b)?;
                 self.asm.op(by(size, Op::MaddW, Op::MaddX), &[n(dst), n(a), b, ZR]);

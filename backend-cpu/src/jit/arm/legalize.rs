@@ -1,15 +1,24 @@
-//! Addresses that several accesses share.
+//! What is changed before registers are allocated: additions behind products, and addresses.
+//!
+//! A fused multiply-add of vectors adds to the register it writes. So the addend is moved there first,
+//! which is no instruction where it ends there; then the factors live past the move, and none of them
+//! is in the way.
 //!
 //! Lowering writes `[base + index * scale + displacement]` anywhere. A load or store here takes an index
 //! or a displacement, and scales an index by its own width alone. One such access costs an addition
 //! before it (`memory`). Several of one block that differ in the displacement alone, as the copies of an
 //! unrolled body do, share that addition: it becomes a register, and they are so many bytes from there.
 //!
+//! Of several vectors in one cache line only one is asked for ahead.
+//!
 //! A block ends where control may come from elsewhere, and a sum is only good as long as its parts are.
 
 use super::super::machine::{Addr, Base, Class, Inst, Place, Reg, Role};
 use super::memory::encodable;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Logarithm of the bytes of a cache line.
+const LINE: u32 = 6;
 
 /// Where accesses are, up to the displacement: base, index and scale, and which of the values that these
 /// registers hold over time are meant.
@@ -74,30 +83,66 @@ fn access(inst: &mut Inst) -> Option<(&mut Addr, u8)> {
     }
 }
 
-/// Gives addresses that several accesses share a register.
+/// Prepares the operations of a function.
 pub(super) fn legalize(insts: &mut Vec<Inst>, classes: &mut Vec<Class>) {
-    let mut costly: FxHashMap<Spot, u32> = FxHashMap::default();
+    move_addends(insts);
+    share_addresses(insts, classes);
+}
+
+fn move_addends(insts: &mut Vec<Inst>) {
+    let mut out = Vec::with_capacity(insts.len() + insts.len() / 4);
+    for mut inst in std::mem::take(insts) {
+        if let Inst::Fma { shape, dst, a, b, c: Place::Reg(c) } = &mut inst
+            && shape.lanes > 1
+            && ![*a, *c].contains(dst)
+            && *b != Place::Reg(*dst)
+        {
+            out.push(Inst::MoveVec { dst: *dst, src: *c });
+            *c = *dst;
+        }
+        out.push(inst);
+    }
+    *insts = out;
+}
+
+/// Accesses of one spot.
+#[derive(Clone, Copy, Default)]
+struct Accesses {
+    all: u32,
+    /// Those that take more than one instruction.
+    costly: u32,
+}
+
+/// Gives addresses that several accesses share a register.
+fn share_addresses(insts: &mut Vec<Inst>, classes: &mut Vec<Class>) {
+    let mut shared: FxHashMap<Spot, Accesses> = FxHashMap::default();
     let mut walk = Walk::new(classes.len());
     for inst in insts.iter_mut() {
         if let Some((addr, bytes)) = access(inst)
-            && !encodable(addr, bytes)
             && let Some(spot) = walk.spot(addr)
         {
-            *costly.entry(spot).or_default() += 1;
+            let count = shared.entry(spot).or_default();
+            count.all += 1;
+            count.costly += u32::from(!encodable(addr, bytes));
         }
         walk.pass(inst);
     }
-    costly.retain(|_, count| *count > 1);
-    if costly.is_empty() {
+    shared.retain(|_, count| count.costly > 0 && count.all > 1);
+    if shared.is_empty() {
         return;
     }
     let mut sums: FxHashMap<Spot, Reg> = FxHashMap::default();
-    let mut out = Vec::with_capacity(insts.len() + costly.len());
+    let mut lines: FxHashSet<(Spot, i32)> = FxHashSet::default();
+    let mut out = Vec::with_capacity(insts.len() + shared.len());
     let mut walk = Walk::new(classes.len());
     for mut inst in std::mem::take(insts) {
+        let is_hint = matches!(inst, Inst::Prefetch { .. });
         if let Some((addr, bytes)) = access(&mut inst)
-            && let Some(spot) = walk.spot(addr).filter(|spot| costly.contains_key(spot))
+            && let Some(spot) = walk.spot(addr).filter(|spot| shared.contains_key(spot))
         {
+            if is_hint && !lines.insert((spot, addr.disp >> LINE)) {
+                continue;
+            }
             let sum = *sums.entry(spot).or_insert_with(|| {
                 classes.push(Class::Gpr);
                 let dst = Reg(classes.len() as u32 - 1);
@@ -151,7 +196,18 @@ mod tests {
 
     #[test]
     fn one_access_computes_its_address_itself() {
-        assert_eq!(after(vec![load(0), load(16)]), ["load 0 true 0", "load 0 true 16"]);
+        assert_eq!(after(vec![load(16)]), ["load 0 true 16"]);
+    }
+
+    #[test]
+    fn one_vector_of_a_line_is_asked_for() {
+        let hint = |disp| {
+            let addr = Addr { base: Base::Reg(BASE), index: INDEX, shift: 0, disp };
+            Inst::Prefetch { addr }
+        };
+        let found = after(vec![hint(256), load(0), hint(272), load(16), hint(320)]);
+        let expected = ["sum 3", "other", "load 3 false 0", "load 3 false 16", "other"];
+        assert_eq!(found, expected);
     }
 
     #[test]
