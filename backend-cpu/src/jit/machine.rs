@@ -431,6 +431,10 @@ pub(super) enum Vop {
     /// Integers of the same width, rounded to floats.
     FloatFromS,
     FloatFromU,
+    /// A 32- or 64-bit integer in the general register `b`, rounded to a float once.
+    FloatFromGprS(Size),
+    /// Unsigned, of 64 bits.
+    FloatFromGprU,
     /// Floats of the same width, truncated and saturated to integers; NaN is 0
     /// (machines with [`Has::SaturatingConversions`]).
     IntSFromFloat,

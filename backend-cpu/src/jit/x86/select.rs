@@ -71,10 +71,20 @@ fn vector(op: Vop, shape: Shape, dst: Reg, a: Reg, b: Place) -> Result<Inst, Emi
         (Vop::ToGpr, Place::Reg(src)) => stored(VecInst { len: Len::X, ..it }, dst, src),
         (Vop::FromGpr, _) => VecInst { reg: dst, len: Len::X, ..it },
         // The scalar forms take their upper lanes from another register.
-        (Vop::Sqrt | Vop::Round | Vop::Floor | Vop::Ceil | Vop::Trunc, Place::Reg(upper))
-            if shape.lanes == 1 =>
-        {
-            VecInst { reg: dst, vvvv: upper, ..it }
+        (
+            Vop::Sqrt
+            | Vop::Round
+            | Vop::Floor
+            | Vop::Ceil
+            | Vop::Trunc
+            | Vop::DoubleFromSingle
+            | Vop::SingleFromDouble,
+            Place::Reg(upper),
+        ) if shape.lanes == 1 => VecInst { reg: dst, vvvv: upper, ..it },
+        // Longer than the result.
+        (Vop::SingleFromDouble, _) => VecInst { reg: dst, len: len_of(2 * shape.bytes()), ..it },
+        (Vop::HalfFromSingle, Place::Reg(src)) => {
+            stored(VecInst { len: len_of(2 * shape.bytes()), ..it }, dst, src)
         }
         _ => VecInst { reg: dst, vvvv: a, ..it },
     }))
@@ -136,6 +146,13 @@ fn row(op: Vop, shape: Shape) -> Option<(VOp, u8)> {
         Vop::BytesFrom(32) => return Some((VOp::Vextracti64x4, 1)),
         Vop::BytesFrom(16) => return Some((VOp::Vextracti128, 1)),
         Vop::BytesFrom(at) => return Some((VOp::Vpsrldq, at)),
+        Vop::WidenU if size > 0 => [VOp::Vpmovzxbw, VOp::Vpmovzxwd, VOp::Vpmovzxdq][size - 1],
+        Vop::DoubleFromSingle if shape.lanes == 1 => VOp::Vcvtss2sd,
+        Vop::DoubleFromSingle => VOp::Vcvtps2pd,
+        Vop::SingleFromDouble if shape.lanes == 1 => VOp::Vcvtsd2ss,
+        Vop::SingleFromDouble => VOp::Vcvtpd2ps,
+        Vop::SingleFromHalf => VOp::Vcvtph2ps,
+        Vop::HalfFromSingle => VOp::Vcvtps2ph,
         Vop::Broadcast if shape.elem == Elem::F32 => VOp::Vbroadcastss,
         Vop::Broadcast => {
             [VOp::Vpbroadcastb, VOp::Vpbroadcastw, VOp::Vpbroadcastd, VOp::Vpbroadcastq][size]
