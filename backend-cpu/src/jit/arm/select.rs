@@ -6,7 +6,7 @@
 //! the registers, and where all do, the copy goes through `v31`.
 
 use super::super::EmitError;
-use super::super::machine::{Compare, ConstId, Elem, Inst, Place, Shape, Vop};
+use super::super::machine::{Compare, ConstId, Elem, Inst, Place, Shape, Size, Vop};
 use super::asm::{Arr, Op, byte_mask, float8};
 use super::emit::{Emitter, VECTOR, n};
 
@@ -260,6 +260,9 @@ impl Emitter<'_> {
             },
             Vop::FloatFromS => self.asm.vector(Op::ScvtfV, arr, &[d, a]),
             Vop::FloatFromU => self.asm.vector(Op::UcvtfV, arr, &[d, a]),
+            Vop::FloatFromGprS(Size::B32) => self.asm.vector(Op::ScvtfW, single(elem), &[d, a]),
+            Vop::FloatFromGprS(Size::B64) => self.asm.vector(Op::ScvtfX, single(elem), &[d, a]),
+            Vop::FloatFromGprU => self.asm.vector(Op::UcvtfX, single(elem), &[d, a]),
             Vop::IntSFromFloat => self.asm.vector(Op::FcvtzsV, arr, &[d, a]),
             Vop::IntUFromFloat => self.asm.vector(Op::FcvtzuV, arr, &[d, a]),
             // Named by the narrower of the two.
