@@ -203,17 +203,14 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// By lane, where a count of the width or more gives zero, or the sign. The instructions take the
-    /// lowest byte of a count, with a sign, so counts are limited to 127 first; to the right is negative.
+    /// By lane, of which the lowest byte counts, with a sign: to the right is negative.
     fn shift_by_lane(&mut self, op: Vop, shape: Shape, [d, a, b]: [i64; 3]) {
         let arr = arrangement(shape);
-        let above = 8 * shape.elem.size() as i64 - 7;
-        self.asm.vector(Op::UqshlV, arr, &[SCRATCH, b, above]);
-        self.asm.vector(Op::UshrV, arr, &[SCRATCH, SCRATCH, above]);
-        if op != Vop::Shl {
-            self.asm.vector(Op::NegV, arr, &[SCRATCH, SCRATCH]);
-        }
         let row = if op == Vop::ShrS { Op::SshlV } else { Op::UshlV };
+        if op == Vop::Shl {
+            return self.asm.vector(row, arr, &[d, a, b]);
+        }
+        self.asm.vector(Op::NegV, arr, &[SCRATCH, b]);
         self.asm.vector(row, arr, &[d, a, SCRATCH]);
     }
 
