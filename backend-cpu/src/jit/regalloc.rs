@@ -68,7 +68,8 @@ pub(super) fn allocate(
             scan.place(reg);
         }
         let mut homes = scan.homes;
-        let frame = assign_slots(&mut homes, &order, &intervals, classes, (frame, file.vector_slot));
+        let frame =
+            assign_slots(&mut homes, &order, &intervals, classes, (frame, file.vector_slot));
         let mut rewriter = Rewriter {
             homes: &homes,
             classes,

@@ -164,7 +164,9 @@ impl Isa {
 
     /// Whether a comparison holds this number.
     pub(super) const fn compares_with(self, n: i32) -> bool {
-        self.folds_memory() || matches!(n, 0..0x1000) || n & 0xfff == 0 && matches!(n, 0..0x100_0000)
+        self.folds_memory()
+            || matches!(n, 0..0x1000)
+            || n & 0xfff == 0 && matches!(n, 0..0x100_0000)
     }
 
     /// Whether integer arithmetic overwrites its first operand.

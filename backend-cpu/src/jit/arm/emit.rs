@@ -6,7 +6,8 @@
 
 use super::super::EmitError;
 use super::super::machine::{
-    Addr, Alu, Cond, ConstData, ConstId, Extend, Inst, Label, Operand, Place, Reg, Shift, Size, Test,
+    Addr, Alu, Cond, ConstData, ConstId, Extend, Inst, Label, Operand, Place, Reg, Shift, Size,
+    Test,
 };
 use super::super::regalloc::Allocated;
 use super::asm::{self, Arr, Assembler, LINK, Op, SP, ZERO, add_immediate, bitmask};
@@ -351,8 +352,7 @@ impl Emitter<'_> {
         let count = count % width;
         let back = (width - count) % width;
         let last = width - 1;
-        let (unsigned, signed) =
-            (by(size, Op::UbfmW, Op::UbfmX), by(size, Op::SbfmW, Op::SbfmX));
+        let (unsigned, signed) = (by(size, Op::UbfmW, Op::UbfmX), by(size, Op::SbfmW, Op::SbfmX));
         match op {
             Shift::Shl => self.asm.op(unsigned, &[d, a, back, last - count]),
             Shift::Shr => self.asm.op(unsigned, &[d, a, count, last]),

@@ -9,14 +9,17 @@
 //! before it (`memory`). Several of one block that differ in the displacement alone, as the copies of an
 //! unrolled body do, share that addition: it becomes a register, and they are so many bytes from there.
 //!
-//! Of several vectors in one cache line only one is asked for ahead.
+//! Of several vectors in one cache line only one is asked for ahead. A load moves up to the load of the
+//! vector before it in memory, if that is near: one instruction loads both.
 //!
 //! A block ends where control may come from elsewhere, and a sum is only good as long as its parts are.
 
 use super::super::machine::{Addr, Base, Class, Inst, Place, Reg, Role};
-use super::memory::encodable;
+use super::memory::{encodable, pairs};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+/// Operations that are looked at for the other load of a pair.
+const NEAR: usize = 8;
 /// Logarithm of the bytes of a cache line.
 const LINE: u32 = 6;
 
@@ -87,6 +90,7 @@ fn access(inst: &mut Inst) -> Option<(&mut Addr, u8)> {
 pub(super) fn legalize(insts: &mut Vec<Inst>, classes: &mut Vec<Class>) {
     move_addends(insts);
     share_addresses(insts, classes);
+    pair_loads(insts);
 }
 
 fn move_addends(insts: &mut Vec<Inst>) {
@@ -158,6 +162,55 @@ fn share_addresses(insts: &mut Vec<Inst>, classes: &mut Vec<Class>) {
         out.push(inst);
     }
     *insts = out;
+}
+
+/// The register and address of a load of a full vector.
+fn full_load(inst: &Inst) -> Option<(Reg, Addr)> {
+    match *inst {
+        Inst::VecLoad { dst, addr, bytes: 16 } => Some((dst, addr)),
+        _ => None,
+    }
+}
+
+fn pair_loads(insts: &mut [Inst]) {
+    let mut i = 0;
+    while i < insts.len() {
+        let near = i + 1..insts.len().min(i + NEAR);
+        let second = full_load(&insts[i]).and_then(|(dst, addr)| {
+            let partner = near.clone().find(|&j| {
+                full_load(&insts[j])
+                    .is_some_and(|(other, next)| other != dst && addr.plus(16) == next)
+            })?;
+            let free = pairs(&addr)
+                && insts[i..partner].iter().all(|it| !in_the_way(*it, &insts[partner]));
+            free.then_some(partner)
+        });
+        match second {
+            Some(second) => {
+                insts[i + 1..=second].rotate_right(1);
+                i += 2;
+            }
+            None => i += 1,
+        }
+    }
+}
+
+/// Whether a load cannot move in front of an operation.
+fn in_the_way(mut inst: Inst, load: &Inst) -> bool {
+    let plain = match inst {
+        Inst::Vector { .. } | Inst::SelectVec { .. } | Inst::Fma { .. } | Inst::MoveVec { .. } => {
+            true
+        }
+        Inst::Alu { .. } | Inst::Lea { .. } | Inst::Const { .. } | Inst::Prefetch { .. } => true,
+        _ => full_load(&inst).is_some(),
+    };
+    let Some((dst, addr)) = full_load(load) else { return true };
+    let mut meets = false;
+    inst.visit(|reg, role| {
+        let writes = matches!(role, Role::Def | Role::Mod);
+        meets |= *reg == dst || writes && addr.base == Base::Reg(*reg);
+    });
+    !plain || meets
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use super::super::EmitError;
 use super::super::machine::{Addr, Base, Extend, Reg};
-use super::asm::{Arr, Op, SP, ZERO};
+use super::asm::{Op, SP, ZERO};
 use super::emit::{ADDRESS, Emitter, NUMBER, n};
 
 /// An access: its row for each form, and the logarithm of its bytes.
@@ -86,6 +86,11 @@ pub(super) fn encodable(addr: &Addr, bytes: u8) -> bool {
         (_, true) => addr.disp == 0 && (addr.shift == 0 || addr.shift == size),
         (_, false) => displacement(addr.disp.into(), size) != Displacement::No,
     }
+}
+
+/// Whether the instructions on two vectors take the address of the first.
+pub(super) fn pairs(addr: &Addr) -> bool {
+    addr.index == Reg::NONE && addr.disp % 16 == 0 && (-64..64).contains(&(addr.disp / 16))
 }
 
 fn size_of(bytes: u8) -> Result<usize, EmitError> {
@@ -174,10 +179,10 @@ impl Emitter<'_> {
                 dst
             }
             (Base::None, false) => return self.asm.mov_imm(dst, addr.disp as i64 as u64),
-            (Base::Const(id, bytes), indexed) => {
+            (Base::Const(id, bytes), _) => {
+                debug_assert!(!index.is_some(), "constants are not indexed");
                 let label = self.constant(id, bytes.into());
                 self.asm.op(Op::Adr, &[d, label.operand()]);
-                debug_assert!(!indexed, "constants are not indexed");
                 dst
             }
         };
@@ -186,18 +191,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// Two full vectors beside each other, if their addresses are: loads or stores in one instruction.
+    /// Two full vectors of which the first is here: loads or stores in one instruction.
     pub(super) fn pair(&mut self, row: Op, (first, second): (u8, u8), addr: Addr) -> bool {
         let base = match addr.base {
-            Base::Reg(base) => n(base),
-            Base::Frame => SP.into(),
+            Base::Reg(base) if pairs(&addr) => n(base),
+            Base::Frame if pairs(&addr) => SP.into(),
             _ => return false,
         };
-        let fits = addr.disp % 16 == 0 && (-64..64).contains(&(addr.disp / 16));
-        if addr.index.is_some() || !fits {
-            return false;
-        }
-        self.asm.vector(row, Arr::None, &[first.into(), second.into(), base, addr.disp.into()]);
+        self.asm.op(row, &[first.into(), second.into(), base, addr.disp.into()]);
         true
     }
 }
