@@ -8,7 +8,10 @@ use super::super::machine::{
     Class, Compare, Cond, Elem, Extend, Has, Inst, Operand, Place, Reg, Shape, Shift, Size, Test,
     Vop,
 };
-use super::super::x86::asm::{Len, VOp};
+use super::super::x86::{
+    self,
+    asm::{Len, VOp},
+};
 use super::mask::ramp_bytes;
 use super::scalar::size_of;
 use super::vector::{ORDERED, UNORDERED, is_vector_scalar};
@@ -387,7 +390,7 @@ impl Lower<'_> {
                 // Packs saturate, so the upper halves have to go first.
                 let keep = if from == 4 { 0xffff } else { 0xff };
                 let keep = self.splat_const(keep, from);
-                let low = self.vec3(VOp::Vpandd, len_of(from * lanes)?, reg, keep);
+                let low = self.vop2(Vop::And, Shape::ints(from, lanes), reg, keep);
                 let pack = if from == 4 { VOp::Vpackusdw } else { VOp::Vpackuswb };
                 self.narrow_avx2(low, from, lanes, Some(pack))
             }
@@ -443,7 +446,6 @@ impl Lower<'_> {
 
     fn single_to_half(&mut self, a: Reg, to: Type) -> Result<Option<Reg>> {
         let lanes = usize::from(to.lanes);
-        len_of(4 * lanes)?;
         if to.dtype == DType::F16 {
             return Ok(Some(self.vop1(Vop::HalfFromSingle, Shape::of(to), a)));
         }
@@ -474,7 +476,7 @@ impl Lower<'_> {
             self.blend_wide(shape, dst, mask, nan, rounded.into());
             return dst;
         }
-        let len = super::super::x86::len_of(shape.bytes());
+        let len = x86::len_of(shape.bytes());
         if self.isa.has_masks() {
             let mask = self.mask3(VOp::VcmppsMask, len, a, a, UNORDERED);
             self.blend_mask(4, len, dst, mask, rounded, nan.into());
@@ -538,22 +540,26 @@ impl Lower<'_> {
 
     /// Upper and lower halves convert exactly, so only their sum rounds.
     fn u32_to_single_avx2(&mut self, a: Reg, len: Len) -> Reg {
+        let lanes = (len.bytes() / 4) as u8;
+        let (ints, floats) = (Shape { elem: Elem::I32, lanes }, Shape { elem: Elem::F32, lanes });
         let low_bits = self.splat_const(0xffff, 4);
-        let low = self.vec3(VOp::Vpandd, len, a, low_bits);
+        let low = self.vop2(Vop::And, ints, a, low_bits);
         let low = self.vec2(VOp::Vcvtdq2ps, len, low);
-        let high = self.vec_shift(VOp::Vpsrld, len, a, 16);
+        let high = self.vop1(Vop::ShrUBy(16), ints, a);
         let high = self.vec2(VOp::Vcvtdq2ps, len, high);
         let scale = self.splat_const(65536f32.to_bits().into(), 4);
-        let high = self.vec3(VOp::Vmulps, len, high, scale);
-        self.vec3(VOp::Vaddps, len, high, low)
+        let high = self.vop2(Vop::Mul, floats, high, scale);
+        self.vop2(Vop::Add, floats, high, low)
     }
 
     /// The bits below the exponent of 2^52 count units; subtracting 2^52 leaves the number.
     fn u32_to_double_avx2(&mut self, a: Reg, len: Len) -> Reg {
-        let wide = self.vec2(VOp::Vpmovzxdq, len, a);
+        let lanes = (len.bytes() / 8) as u8;
+        let (ints, floats) = (Shape { elem: Elem::I64, lanes }, Shape { elem: Elem::F64, lanes });
+        let wide = self.vop1(Vop::WidenU, ints, a);
         let exponent = self.splat_const((2f64.powi(52)).to_bits(), 8);
-        let biased = self.vec3(VOp::Vpord, len, wide, exponent);
-        self.vec3(VOp::Vsubpd, len, biased, exponent)
+        let biased = self.vop2(Vop::Or, ints, wide, exponent);
+        self.vop2(Vop::Sub, floats, biased, exponent)
     }
 
     // ---- floats to integers ------------------------------------------------------------------

@@ -79,7 +79,7 @@ impl Lower<'_> {
 
     pub(super) fn mask_from_gpr(&mut self, bits: Reg, lanes: u8) -> Reg {
         let op = if lanes > 16 { VOp::KmovqFromGpr } else { VOp::KmovwFromGpr };
-        self.mask2(op, Len::X, bits, 0)
+        self.mask2(op, bits)
     }
 
     /// A mask register as bits in a general one, with only `lanes` of them.
@@ -179,7 +179,7 @@ impl Lower<'_> {
         if self.isa.has_masks() {
             let a = self.mask(x)?;
             let op = if lanes > 16 { VOp::Knotq } else { VOp::Knotw };
-            let mask = self.mask2(op, Len::X, a, 0);
+            let mask = self.mask2(op, a);
             self.set(value, Val::Mask(mask));
         } else {
             let size = self.width_of(x);
@@ -227,7 +227,7 @@ impl Lower<'_> {
         let not = |it: &mut Self, a: Reg| -> Result<Reg> {
             if avx512 {
                 let op = if lanes > 16 { VOp::Knotq } else { VOp::Knotw };
-                return Ok(it.mask2(op, Len::X, a, 0));
+                return Ok(it.mask2(op, a));
             }
             Ok(it.not_wide(a, Shape::ints(size, lanes.into())))
         };

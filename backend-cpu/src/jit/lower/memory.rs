@@ -14,7 +14,7 @@ use super::super::machine::{
 use super::super::x86::asm::VOp;
 use super::address::{Affine, Root};
 use super::vector::is_vector_scalar;
-use super::{EmitError, Lower, MAX_FRAME, Result, Storage, Val, len_of, plain};
+use super::{EmitError, Lower, MAX_FRAME, Result, Storage, Val, len_of};
 use crate::facts::Slot;
 use zyx_core::DType;
 use zyx_core::ir::{Access, Op, ParamInfo, Space, Type, Value};
@@ -532,11 +532,11 @@ impl Lower<'_> {
                 let op =
                     [VOp::Vmovdqu8Store, VOp::Vmovdqu16Store, VOp::VmovupsStore, VOp::VmovupdStore];
                 let op = op[size.trailing_zeros() as usize];
-                VecInst { reg, mask, effect: Effect::Store, ..plain(op, len, addr.into()) }
+                VecInst { reg, mask, effect: Effect::Store, ..VecInst::new(op, len, addr) }
             }
             Bools::WideLanes => {
                 let op = if size == 4 { VOp::VmaskmovpsStore } else { VOp::VmaskmovpdStore };
-                VecInst { reg, vvvv: mask, effect: Effect::Store, ..plain(op, len, addr.into()) }
+                VecInst { reg, vvvv: mask, effect: Effect::Store, ..VecInst::new(op, len, addr) }
             }
         };
         self.push(Inst::Vec(it));

@@ -331,86 +331,59 @@ impl<'a> Lower<'a> {
         self.push(Inst::Vector { op, shape, dst, a, b: b.into() });
     }
 
+    // Rows of the x86 table, in sequences that no other machine needs.
+
     /// A new vector register with the result of `op(a, b)`.
     fn vec3(&mut self, op: VOp, len: Len, a: Reg, b: impl Into<Place>) -> Reg {
-        let dst = self.new_reg(Class::Vec);
-        self.vec3_to(op, len, dst, a, b);
-        dst
+        self.vec3_imm(op, len, a, b, 0)
     }
 
     fn vec3_to(&mut self, op: VOp, len: Len, dst: Reg, a: Reg, b: impl Into<Place>) {
-        let rm = b.into();
-        self.push(Inst::Vec(VecInst { reg: dst, vvvv: a, ..plain(op, len, rm) }));
+        self.push(Inst::Vec(VecInst { reg: dst, vvvv: a, ..VecInst::new(op, len, b) }));
     }
 
     /// As [`Self::vec3`], with an immediate.
     fn vec3_imm(&mut self, op: VOp, len: Len, a: Reg, b: impl Into<Place>, imm: u8) -> Reg {
-        let dst = self.new_reg(Class::Vec);
-        let rm = b.into();
-        self.push(Inst::Vec(VecInst { reg: dst, vvvv: a, imm, ..plain(op, len, rm) }));
-        dst
+        let reg = self.new_reg(Class::Vec);
+        self.push(Inst::Vec(VecInst { reg, vvvv: a, imm, ..VecInst::new(op, len, b) }));
+        reg
     }
 
     /// A new vector register with the result of `op(a)`.
     fn vec2(&mut self, op: VOp, len: Len, a: impl Into<Place>) -> Reg {
-        self.vec2_imm(op, len, a, 0)
-    }
-
-    fn vec2_imm(&mut self, op: VOp, len: Len, a: impl Into<Place>, imm: u8) -> Reg {
-        let dst = self.new_reg(Class::Vec);
-        self.vec2_to(op, len, dst, a, imm);
-        dst
-    }
-
-    fn vec2_to(&mut self, op: VOp, len: Len, dst: Reg, a: impl Into<Place>, imm: u8) {
-        let rm = a.into();
-        self.push(Inst::Vec(VecInst { reg: dst, imm, ..plain(op, len, rm) }));
+        self.vec3(op, len, Reg::NONE, a)
     }
 
     /// `op` with its vector source in `reg` and its destination `dst` in the other operand.
     fn vec_store(&mut self, op: VOp, len: Len, dst: impl Into<Place>, reg: Reg, imm: u8) {
-        let rm = dst.into();
-        let it = VecInst { reg, imm, effect: Effect::Store, ..plain(op, len, rm) };
+        let it = VecInst { reg, imm, effect: Effect::Store, ..VecInst::new(op, len, dst) };
         self.push(Inst::Vec(it));
-    }
-
-    /// A shift of all elements by an immediate.
-    fn vec_shift(&mut self, op: VOp, len: Len, a: Reg, imm: u8) -> Reg {
-        let dst = self.new_reg(Class::Vec);
-        let it = VecInst { vvvv: dst, imm, effect: Effect::Shift, ..plain(op, len, a.into()) };
-        self.push(Inst::Vec(it));
-        dst
     }
 
     /// A new mask register with the result of `op(a, b)`.
     fn mask3(&mut self, op: VOp, len: Len, a: Reg, b: impl Into<Place>, imm: u8) -> Reg {
-        let dst = self.new_reg(Class::Mask);
-        let rm = b.into();
-        self.push(Inst::Vec(VecInst { reg: dst, vvvv: a, imm, ..plain(op, len, rm) }));
-        dst
+        let reg = self.new_reg(Class::Mask);
+        self.push(Inst::Vec(VecInst { reg, vvvv: a, imm, ..VecInst::new(op, len, b) }));
+        reg
     }
 
-    fn mask2(&mut self, op: VOp, len: Len, a: impl Into<Place>, imm: u8) -> Reg {
-        let dst = self.new_reg(Class::Mask);
-        let rm = a.into();
-        self.push(Inst::Vec(VecInst { reg: dst, imm, ..plain(op, len, rm) }));
-        dst
+    /// A new mask register with the result of `op(a)`.
+    fn mask2(&mut self, op: VOp, a: Reg) -> Reg {
+        self.mask3(op, Len::X, Reg::NONE, a, 0)
     }
 
     /// `op(a)` where the mask holds, zero elsewhere.
     fn vec2_zeroed(&mut self, op: VOp, len: Len, mask: Reg, a: impl Into<Place>) -> Reg {
-        let dst = self.new_reg(Class::Vec);
-        let rm = a.into();
-        self.push(Inst::Vec(VecInst { reg: dst, mask, zero: true, ..plain(op, len, rm) }));
-        dst
+        let reg = self.new_reg(Class::Vec);
+        self.push(Inst::Vec(VecInst { reg, mask, zero: true, ..VecInst::new(op, len, a) }));
+        reg
     }
 
     /// A general register with the result of an instruction on vectors or masks.
-    fn read_gpr(&mut self, op: VOp, len: Len, a: impl Into<Place>) -> Reg {
-        let dst = self.new_reg(Class::Gpr);
-        let rm = a.into();
-        self.push(Inst::Vec(VecInst { reg: dst, ..plain(op, len, rm) }));
-        dst
+    fn read_gpr(&mut self, op: VOp, len: Len, a: Reg) -> Reg {
+        let reg = self.new_reg(Class::Gpr);
+        self.push(Inst::Vec(VecInst { reg, ..VecInst::new(op, len, a) }));
+        reg
     }
 
     fn imm(&mut self, value: u64) -> Reg {
@@ -702,9 +675,4 @@ fn len_of(bytes: usize) -> Result<Len> {
         33..=64 => Ok(Len::Z),
         _ => Err(EmitError::new("a vector wider than a register")),
     }
-}
-
-/// An instruction that writes `reg`, still without registers.
-fn plain(op: VOp, len: Len, rm: Place) -> VecInst {
-    VecInst::new(op, len, rm)
 }

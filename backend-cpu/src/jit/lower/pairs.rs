@@ -4,11 +4,11 @@
 //! for the one that fills the places between its lanes, if that comes before anything else touches
 //! memory; then both are one row.
 
-use super::super::machine::{ConstData, Effect, Elem, Inst, Place, Shape, VecInst, Vop};
+use super::super::machine::{ConstData, Effect, Elem, Inst, Place, Reg, Shape, VecInst, Vop};
 use super::super::x86::asm::{Len, VOp};
 use super::address::{Affine, Root};
 use super::memory::Spot;
-use super::{Lower, Result, Val, len_of, plain};
+use super::{Lower, Result, Val, len_of};
 use zyx_core::ir::{Type, Value};
 
 /// A store that waits.
@@ -57,7 +57,7 @@ impl Lower<'_> {
         let low = self.vec2(VOp::Vmovups, len, low);
         let both = self.vec3_imm(VOp::Vshufps, len, low, high, EVEN);
         let all = match ty.lanes {
-            8 => self.vec2_imm(VOp::Vpermpd, len, both, EVEN),
+            8 => self.vec3_imm(VOp::Vpermpd, len, Reg::NONE, both, EVEN),
             _ => both,
         };
         self.set(value, Val::Vec(all));
@@ -103,7 +103,7 @@ impl Lower<'_> {
             let turns = self.constant_reg(ConstData::Bytes(turns.collect()));
             let row = self.new_vec();
             self.move_vec(row, a);
-            let it = plain(VOp::Vpermt2d, Len::Z, Place::from(b));
+            let it = VecInst::new(VOp::Vpermt2d, Len::Z, Place::from(b));
             self.push(Inst::Vec(VecInst { reg: row, vvvv: turns, effect: Effect::Mod, ..it }));
             self.vec_store(VOp::VmovupsStore, Len::Z, addr, row, 0);
             return Ok(());

@@ -11,7 +11,7 @@ use super::super::machine::{
 use super::super::x86::asm::{Len, VOp};
 use super::address::{Affine, Root};
 use super::memory::Spot;
-use super::{Lower, Result, Val, len_of, plain};
+use super::{Lower, Result, Val, len_of};
 use zyx_core::ir::{Type, Value};
 use zyx_core::{BinaryOp, DType};
 
@@ -57,7 +57,7 @@ impl Lower<'_> {
             (true, _, false) => VOp::Vgatherqpd,
         };
         // The length bit is that of the wider of index and element.
-        let it = VecInst { reg: dst, effect: Effect::Gather, ..plain(op, len, rm) };
+        let it = VecInst { reg: dst, effect: Effect::Gather, ..VecInst::new(op, len, rm) };
         if self.isa.has_masks() {
             let copy = self.fresh_mask(mask, ty.lanes);
             self.push(Inst::Vec(VecInst { mask: copy, ..it }));
@@ -97,7 +97,7 @@ impl Lower<'_> {
             _ => VOp::Vpscatterqq,
         };
         let mask = self.fresh_mask(mask, ty.lanes);
-        let it = VecInst { reg, mask, effect: Effect::Scatter, ..plain(op, len, rm) };
+        let it = VecInst { reg, mask, effect: Effect::Scatter, ..VecInst::new(op, len, rm) };
         self.push(Inst::Vec(it));
         Ok(())
     }
@@ -109,7 +109,7 @@ impl Lower<'_> {
             Some(src) => self.push(Inst::MoveMask { dst: copy, src }),
             None => {
                 let all = self.imm(super::mask::lane_bits(lanes));
-                let it = plain(VOp::KmovwFromGpr, Len::X, all.into());
+                let it = VecInst::new(VOp::KmovwFromGpr, Len::X, all);
                 self.push(Inst::Vec(VecInst { reg: copy, ..it }));
             }
         }

@@ -9,8 +9,11 @@ use super::super::machine::{
     Bools, Class, Compare, Effect, Has, Inst, Place, Reg, Shape, VecInst, Vop,
 };
 use super::super::target::Isa;
-use super::super::x86::asm::{Len, VOp};
-use super::{EmitError, Lower, Result, Val, len_of, plain};
+use super::super::x86::{
+    self,
+    asm::{Len, VOp},
+};
+use super::{EmitError, Lower, Result, Val, len_of};
 use zyx_core::ir::{Type, Value};
 use zyx_core::{BinaryOp, DType, Scalar, TernaryOp, UnaryOp};
 
@@ -181,8 +184,8 @@ impl Lower<'_> {
                 if size == 8 && !self.isa.has(Has::AbsI64) {
                     let zero = self.splat_const(0, 8);
                     let sign = self.vec3(VOp::Vpcmpgtq, len, zero, a);
-                    let flipped = self.vec3(VOp::Vpxord, len, a, sign);
-                    self.vec3_to(VOp::Vpsubq, len, dst, flipped, sign);
+                    let flipped = self.vop2(Vop::Xor, shape, a, sign);
+                    self.vop_to(Vop::Sub, shape, dst, flipped, sign);
                 } else {
                     self.vop_to(Vop::Abs, shape, dst, Reg::NONE, a);
                 }
@@ -287,12 +290,12 @@ impl Lower<'_> {
 
     /// Ops that take several instructions; `dst` is written by the last.
     fn sequence(&mut self, op: BinaryOp, ty: Type, dst: Reg, a: Reg, b: Reg) -> Result<()> {
-        let len = self.len(ty)?;
+        let (len, shape) = (self.len(ty)?, Shape::of(ty));
         match (op, ty.dtype) {
             (BinaryOp::Max | BinaryOp::Min, DType::F32 | DType::F64) => {
                 return self.float_extremum(op, ty, dst, a, b);
             }
-            (BinaryOp::Mul, _) if self.isa.is_x86() => self.mul64_avx2(len, dst, a, b),
+            (BinaryOp::Mul, _) if self.isa.is_x86() => self.mul64_avx2(shape, dst, a, b),
             (BinaryOp::Mul, _) => self.mul64(ty.lanes, dst, a, b),
             (BinaryOp::Shl | BinaryOp::Shr, _) if !self.isa.has(Has::AnyShiftCount) => {
                 self.shift_at_most(op, ty, dst, a, b);
@@ -301,14 +304,13 @@ impl Lower<'_> {
                 // x >> n = ((x ^ s) >>> n) ^ s with s all sign; right for n >= 64 too.
                 let zero = self.splat_const(0, 8);
                 let sign = self.vec3(VOp::Vpcmpgtq, len, zero, a);
-                let flipped = self.vec3(VOp::Vpxord, len, a, sign);
-                let shifted = self.vec3(VOp::Vpsrlvq, len, flipped, b);
-                self.vec3_to(VOp::Vpxord, len, dst, shifted, sign);
+                let flipped = self.vop2(Vop::Xor, shape, a, sign);
+                let shifted = self.vop2(Vop::ShrU, shape, flipped, b);
+                self.vop_to(Vop::Xor, shape, dst, shifted, sign);
             }
             _ => {
-                let mask = self.greater(Shape::of(ty), ty.dtype.is_signed(), a, b);
+                let mask = self.greater(shape, ty.dtype.is_signed(), a, b);
                 let (a, b) = if op == BinaryOp::Max { (b, a) } else { (a, b) };
-                let shape = Shape::of(ty);
                 self.push(Inst::SelectVec { shape, dst, mask, a, b: b.into() });
             }
         }
@@ -316,15 +318,15 @@ impl Lower<'_> {
     }
 
     /// Low 64 bits of products, from products of halves.
-    fn mul64_avx2(&mut self, len: Len, dst: Reg, a: Reg, b: Reg) {
-        let (a_high, b_high) =
-            (self.vec_shift(VOp::Vpsrlq, len, a, 32), self.vec_shift(VOp::Vpsrlq, len, b, 32));
+    fn mul64_avx2(&mut self, shape: Shape, dst: Reg, a: Reg, b: Reg) {
+        let len = x86::len_of(shape.bytes());
+        let [a_high, b_high] = [a, b].map(|x| self.vop1(Vop::ShrUBy(32), shape, x));
         let cross1 = self.vec3(VOp::Vpmuludq, len, a_high, b);
         let cross2 = self.vec3(VOp::Vpmuludq, len, b_high, a);
-        let cross = self.vec3(VOp::Vpaddq, len, cross1, cross2);
-        let high = self.vec_shift(VOp::Vpsllq, len, cross, 32);
+        let cross = self.vop2(Vop::Add, shape, cross1, cross2);
+        let high = self.vop1(Vop::ShlBy(32), shape, cross);
         let low = self.vec3(VOp::Vpmuludq, len, a, b);
-        self.vec3_to(VOp::Vpaddq, len, dst, low, high);
+        self.vop_to(Vop::Add, shape, dst, low, high);
     }
 
     /// Low 64 bits of products where only halves have products.
@@ -407,7 +409,12 @@ impl Lower<'_> {
         let len = self.len(ty)?;
         let rm = self.place(other)?;
         let number = self.mask3(mask_compare(ty), len, dst, dst, ORDERED);
-        let it = VecInst { reg: dst, vvvv: dst, mask: number, ..plain(extremum(op, ty), len, rm) };
+        let it = VecInst {
+            reg: dst,
+            vvvv: dst,
+            mask: number,
+            ..VecInst::new(extremum(op, ty), len, rm)
+        };
         self.push(Inst::Vec(VecInst { effect: Effect::Mod, ..it }));
         self.set(value, Val::Vec(dst));
         Ok(true)
@@ -445,7 +452,7 @@ impl Lower<'_> {
     ) {
         let op = [VOp::Vpblendmb, VOp::Vpblendmw, VOp::Vblendmps, VOp::Vblendmpd];
         let op = op[size.trailing_zeros() as usize];
-        self.push(Inst::Vec(VecInst { reg: dst, vvvv: a, mask, ..plain(op, len, b) }));
+        self.push(Inst::Vec(VecInst { reg: dst, vvvv: a, mask, ..VecInst::new(op, len, b) }));
     }
 
     /// `dst = mask ? b : a` with a mask of whole elements.
@@ -478,6 +485,16 @@ impl Lower<'_> {
             Place::Reg(_) => self.place(z)?,
         };
         let dst = self.target(value);
+        let c = match c {
+            // The instruction adds to its result. An addend that lives on is copied to where the result
+            // will be; one that ends here is that already.
+            Place::Reg(src) if ty.is_vector() && src != dst && !self.isa.is_x86() => {
+                let sum = self.new_vec();
+                self.move_vec(sum, src);
+                sum.into()
+            }
+            c => c,
+        };
         self.push(Inst::Fma { shape: Shape::of(ty), dst, a, b, c });
         self.set(value, Val::Vec(dst));
         Ok(())
@@ -544,7 +561,7 @@ impl Lower<'_> {
             b = self.vop2(Vop::Xor, shape, b, top);
         }
         let op = [VOp::Vpcmpgtb, VOp::Vpcmpgtw, VOp::Vpcmpgtd, VOp::Vpcmpgtq];
-        let len = super::super::x86::len_of(shape.bytes());
+        let len = x86::len_of(shape.bytes());
         self.vec3(op[size.trailing_zeros() as usize], len, a, b)
     }
 
