@@ -485,16 +485,6 @@ impl Lower<'_> {
             Place::Reg(_) => self.place(z)?,
         };
         let dst = self.target(value);
-        let c = match c {
-            // The instruction adds to its result. An addend that lives on is copied to where the result
-            // will be; one that ends here is that already.
-            Place::Reg(src) if ty.is_vector() && src != dst && !self.isa.is_x86() => {
-                let sum = self.new_vec();
-                self.move_vec(sum, src);
-                sum.into()
-            }
-            c => c,
-        };
         self.push(Inst::Fma { shape: Shape::of(ty), dst, a, b, c });
         self.set(value, Val::Vec(dst));
         Ok(())
