@@ -267,12 +267,15 @@ impl<'a> Lower<'a> {
         Label(self.labels - 1)
     }
 
+    /// Appends an operation to the open region.
+    #[inline(never)]
     fn push(&mut self, inst: Inst) {
         let region = self.regions.last_mut().expect("invariant: a region is open");
         region.insts.push(inst);
     }
 
     /// Places an operation in an enclosing region, before the region that is open inside it.
+    #[inline(never)]
     fn push_at(&mut self, depth: usize, inst: Inst) {
         self.regions[depth].insts.push(inst);
     }
