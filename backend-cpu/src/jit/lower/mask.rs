@@ -1,9 +1,9 @@
 //! Vectors of bools, and bools that select between vectors.
 //!
 //! With AVX-512 a bool vector is a mask register, one bit per lane; bits beyond the lanes are
-//! arbitrary, and whoever could notice clears them. With AVX2 it is a vector whose elements are
+//! arbitrary, and whoever could notice clears them. Elsewhere it is a vector whose elements are
 //! all ones or zero; their width is that of the operands it was compared from, and is changed
-//! where it meets elements of another width.
+//! where it meets elements of another width ([`Isa::bools`](crate::jit::Isa)).
 
 use super::super::machine::{
     Alu, Bools, Class, Compare, ConstData, Has, Inst, Operand, Reg, Shape, Shift, Size, Vop,
@@ -93,7 +93,7 @@ impl Lower<'_> {
         bits
     }
 
-    /// Bools as elements of `size` bytes (AVX2).
+    /// Bools as elements of `size` bytes.
     pub(super) fn wide(&mut self, value: Value, size: usize) -> Result<Reg> {
         let lanes = usize::from(self.ty(value).lanes);
         match self.val(value) {
@@ -150,7 +150,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Halves the width of elements: the low half of 64-bit ones, or by a saturating pack.
+    /// Halves the width of elements: the low half of 64-bit ones, or by a saturating pack (AVX2).
     pub(super) fn narrow_avx2(
         &mut self,
         reg: Reg,

@@ -1,12 +1,12 @@
 //! Loads, stores, guards and storage.
 //!
-//! A load is not emitted where it stands: it stays pending until its value is needed, so that a
-//! single use can read memory itself. Stores, atomics and region boundaries flush what is
+//! Where operands may be in memory, a load is not emitted where it stands: it stays pending until its
+//! value is needed, so that a single use can read memory itself. Stores, atomics and region boundaries flush what is
 //! pending, which keeps the order of accesses.
 //!
 //! A guard becomes a branch around the access (scalar conditions) or a masked access (vectors).
-//! Accesses the hardware has no instruction for (narrow gathers, masked narrow elements on AVX2,
-//! scatters on AVX2) go lane by lane through the stack.
+//! Accesses the hardware has no instruction for (narrow gathers, masked narrow elements and scatters
+//! on AVX2, all of them on NEON) go lane by lane.
 
 use super::super::machine::{
     Addr, Bools, Class, ConstData, Effect, Extend, Inst, Place, Reg, Shape, Test, VecInst, Vop,
@@ -469,7 +469,7 @@ impl Lower<'_> {
         })
     }
 
-    /// A mask of all lanes or none (AVX-512), or elements all ones or zero (AVX2).
+    /// A mask of all lanes or none (AVX-512), or elements all ones or zero.
     fn splat_tests(&mut self, tests: &[Test], ty: Type) -> Result<Reg> {
         let ones = self.imm(u64::MAX);
         let bits = self.zero_unless(ones, tests);
@@ -480,7 +480,7 @@ impl Lower<'_> {
     }
 
     /// The mask of an access of `ty`: lanes where `cond` and all tests hold, none beyond the
-    /// vector. A mask register, or elements as wide as those of `ty` (AVX2).
+    /// vector. A mask register, or elements as wide as those of `ty`.
     fn access_mask(&mut self, cond: Option<Value>, tests: &[Test], ty: Type) -> Result<Reg> {
         let len = self.len(ty)?;
         let Some(cond) = cond else { return self.splat_tests(tests, ty) };

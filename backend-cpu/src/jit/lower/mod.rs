@@ -65,7 +65,7 @@ enum Val {
     Vec(Reg),
     /// Bools in a mask register (AVX-512). Bits beyond the lanes are arbitrary.
     Mask(Reg),
-    /// Bools as elements of this many bytes, all ones or zero (AVX2).
+    /// Bools as elements of this many bytes, all ones or zero (where there are no mask registers).
     Wide(Reg, u8),
     /// A literal, in all lanes.
     Const(u64),
@@ -155,7 +155,7 @@ pub(super) struct Lower<'a> {
 
 type Result<T> = std::result::Result<T, EmitError>;
 
-/// Whether storage of such elements may be registers: bools in AVX2 have several widths.
+/// Whether storage of such elements may be registers: bools as elements have several widths.
 pub(super) fn fits_registers(ty: Type, isa: Isa) -> bool {
     !(ty.dtype == DType::Bool && ty.is_vector() && !isa.has_masks())
 }

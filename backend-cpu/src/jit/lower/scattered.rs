@@ -1,12 +1,13 @@
 //! Accesses whose lanes lie apart: gathers, and whatever has no instruction, lane by lane.
 //!
-//! A gather of 32- or 64-bit elements by 32- or 64-bit indices is one instruction. Everything else
-//! goes through the stack frame: indices, conditions and elements are laid out there, and each
+//! A gather of 32- or 64-bit elements by 32- or 64-bit indices is one instruction on x86. Everything
+//! else goes through the stack frame: indices, conditions and elements are laid out there, and each
 //! lane is moved by itself, in order, so that of several stores to one place the last lane wins.
+//! Machines without gathers join lanes that need no conditions in registers.
 //! Atomics are calls with the address of each lane.
 
 use super::super::machine::{
-    Addr, Base, Class, Effect, Extend, Has, Inst, Place, Reg, Test, VecInst,
+    Addr, Base, Class, Effect, Extend, Has, Inst, Place, Reg, Shape, Test, VecInst, Vop,
 };
 use super::super::x86::asm::{Len, VOp};
 use super::address::{Affine, Root};
@@ -214,6 +215,9 @@ impl Lower<'_> {
         let size = ty.dtype.size();
         let conditions = self.lane_conditions(cond)?;
         let lanes = self.lane_addresses(root, &spot, ty)?;
+        if conditions.is_none() && !self.isa.has(Has::Gather) {
+            return self.load_apart(value, &lanes, ty, tests);
+        }
         let result = self.frame_place(ty.bytes());
         if conditions.is_some() || !tests.is_empty() {
             let zero = self.imm(0);
@@ -233,6 +237,45 @@ impl Lower<'_> {
         }
         self.bind(end);
         self.load_value(value, Addr::frame(result))
+    }
+
+    /// Loads each lane to a register and joins these, zeros unless all tests hold.
+    fn load_apart(
+        &mut self,
+        value: Value,
+        lanes: &[LaneAddress],
+        ty: Type,
+        tests: &[Test],
+    ) -> Result<()> {
+        let size = ty.dtype.size();
+        let mut reg = self.new_vec();
+        if tests.is_empty() {
+            reg = self.joined(lanes, size);
+        } else {
+            self.zero_vec(reg);
+            let end = self.branch_around(tests);
+            let all = self.joined(lanes, size);
+            self.move_vec(reg, all);
+            self.bind(end);
+        }
+        if ty.dtype == DType::Bool {
+            return self.elements_to_bools(value, reg, ty.with(DType::U8));
+        }
+        self.set(value, Val::Vec(reg));
+        Ok(())
+    }
+
+    /// The lanes at these addresses: halves are joined after their own halves, so few registers wait.
+    fn joined(&mut self, lanes: &[LaneAddress], size: usize) -> Reg {
+        if let &[lane] = lanes {
+            let addr = self.lane_address(lane, size);
+            let dst = self.new_vec();
+            self.load_bytes(dst, addr, size);
+            return dst;
+        }
+        let (first, second) = lanes.split_at(lanes.len() / 2);
+        let (first, second) = (self.joined(first, size), self.joined(second, size));
+        self.vop2(Vop::ZipLow, Shape::ints(size * lanes.len() / 2, 2), first, second)
     }
 
     pub(super) fn store_lanes(
