@@ -209,32 +209,25 @@ impl Lower<'_> {
     }
 
     fn extract_bool(&mut self, value: Value, x: Value, lane: u8) -> Result<()> {
-        if !self.isa.is_x86() {
-            // All ones or zeros, whatever the width.
-            let width = self.width_of(x);
-            let reg = self.wide(x, width)?;
-            let part = self.lane_to_front(reg, usize::from(lane) * width);
-            let bits = self.vec_to_gpr(part, 4);
-            let bit = self.alu(Alu::And, Size::B32, bits, Operand::Imm(1));
-            self.set(value, Val::Gpr(bit));
-            return Ok(());
-        }
-        let bits = self.bool_bits(x)?;
+        let (bits, each) = self.bool_bits(x)?;
         let bits = match lane {
             0 => bits,
-            lane => self.shift(Shift::Shr, Size::B64, bits, lane),
+            lane => self.shift(Shift::Shr, Size::B64, bits, lane * each),
         };
         let bit = self.alu(Alu::And, Size::B32, bits, Operand::Imm(1));
         self.set(value, Val::Gpr(bit));
         Ok(())
     }
 
-    /// A bool vector as bits of a general register, clear beyond the lanes.
-    fn bool_bits(&mut self, x: Value) -> Result<Reg> {
+    /// A bool vector as bits of a general register, clear beyond the lanes, and how many each lane has.
+    fn bool_bits(&mut self, x: Value) -> Result<(Reg, u8)> {
         let lanes = self.ty(x).lanes;
         if self.isa.has_masks() {
             let mask = self.mask(x)?;
-            return Ok(self.mask_bits(mask, lanes));
+            return Ok((self.mask_bits(mask, lanes), 1));
+        }
+        if !self.isa.is_x86() {
+            return self.bool_bit_groups(x);
         }
         let mut width = self.width_of(x);
         if width == 2 {
@@ -249,14 +242,14 @@ impl Lower<'_> {
         };
         let bits = self.read_gpr(op, len, reg);
         let all = self.imm(lane_bits(lanes));
-        Ok(self.alu(Alu::And, Size::B64, bits, Operand::Reg(all)))
+        Ok((self.alu(Alu::And, Size::B64, bits, Operand::Reg(all)), 1))
     }
 
-    /// A bool vector as equal bits of a general register, so many for each lane, clear beyond the lanes.
+    /// As [`Self::bool_bits`], from bytes that are all ones or zeros.
     fn bool_bit_groups(&mut self, x: Value) -> Result<(Reg, u8)> {
         let lanes = self.ty(x).lanes;
         let bytes = self.wide(x, 1)?;
-        // Sixteen bytes are more than fit: half of each is enough.
+        // Sixteen bytes do not fit: half of each is enough.
         let (part, each) = match lanes {
             16 => (self.vop1(Vop::NarrowBy(4), Shape::ints(1, 8), bytes), 4),
             _ => (bytes, 8),
@@ -310,10 +303,7 @@ impl Lower<'_> {
     }
 
     fn fold_bools(&mut self, value: Value, op: BinaryOp, x: Value) -> Result<()> {
-        let (bits, each) = match self.isa.is_x86() {
-            true => (self.bool_bits(x)?, 1),
-            false => self.bool_bit_groups(x)?,
-        };
+        let (bits, each) = self.bool_bits(x)?;
         let lanes = each * self.ty(x).lanes;
         let reg = match op {
             BinaryOp::Xor | BinaryOp::Ne => {
