@@ -215,7 +215,7 @@ fn in_the_way(mut inst: Inst, load: &Inst) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::machine::Extend;
+    use super::super::super::machine::{Elem, Extend, Shape, Vop};
     use super::*;
 
     const BASE: Reg = Reg(0);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     fn after(mut insts: Vec<Inst>) -> Vec<String> {
-        let mut classes = vec![Class::Gpr, Class::Gpr, Class::Vec];
+        let mut classes = vec![Class::Gpr, Class::Gpr, Class::Vec, Class::Vec, Class::Vec];
         legalize(&mut insts, &mut classes);
         insts
             .into_iter()
@@ -236,6 +236,10 @@ mod tests {
                 Inst::VecLoad { addr: Addr { base: Base::Reg(base), index, disp, .. }, .. } => {
                     format!("load {} {} {disp}", base.0, index.is_some())
                 }
+                Inst::MoveVec { dst, src } => format!("move {} {}", dst.0, src.0),
+                Inst::Fma { dst, c: Place::Reg(c), .. } => format!("add to {} {}", dst.0, c.0),
+                Inst::Vector { .. } => "vector".to_owned(),
+                Inst::VecStore { .. } => "store".to_owned(),
                 _ => "other".to_owned(),
             })
             .collect()
@@ -244,7 +248,7 @@ mod tests {
     #[test]
     fn copies_of_a_body_share_a_sum() {
         let found = after(vec![load(0), load(16), load(32)]);
-        assert_eq!(found, ["sum 3", "load 3 false 0", "load 3 false 16", "load 3 false 32"]);
+        assert_eq!(found, ["sum 5", "load 5 false 0", "load 5 false 16", "load 5 false 32"]);
     }
 
     #[test]
@@ -259,7 +263,7 @@ mod tests {
             Inst::Prefetch { addr }
         };
         let found = after(vec![hint(256), load(0), hint(272), load(16), hint(320)]);
-        let expected = ["sum 3", "other", "load 3 false 0", "load 3 false 16", "other"];
+        let expected = ["sum 5", "other", "load 5 false 0", "load 5 false 16", "other"];
         assert_eq!(found, expected);
     }
 
@@ -267,8 +271,40 @@ mod tests {
     fn a_sum_ends_with_its_block_and_with_its_parts() {
         let step = Inst::Extend { kind: Extend::None64, dst: INDEX, src: Place::Reg(INDEX) };
         let found = after(vec![load(16), load(32), step, load(16), load(48)]);
-        let second = ["other", "sum 4", "load 4 false 16", "load 4 false 48"];
-        assert_eq!(found[..3], ["sum 3", "load 3 false 16", "load 3 false 32"]);
+        let second = ["other", "sum 6", "load 6 false 16", "load 6 false 48"];
+        assert_eq!(found[..3], ["sum 5", "load 5 false 16", "load 5 false 32"]);
         assert_eq!(found[3..], second);
+    }
+    const FOUR: Shape = Shape { elem: Elem::F32, lanes: 4 };
+
+    /// A load from a register to a register.
+    fn near(dst: u32, disp: i32) -> Inst {
+        Inst::VecLoad { dst: Reg(dst), addr: Addr::at(BASE, disp), bytes: 16 }
+    }
+
+    #[test]
+    fn a_load_moves_up_to_that_of_its_neighbour() {
+        let (a, b) = (Reg(2), Place::Reg(Reg(2)));
+        let square = Inst::Vector { op: Vop::Mul, shape: FOUR, dst: Reg(4), a, b };
+        let found = after(vec![near(2, 0), square, near(3, 16)]);
+        assert_eq!(found, ["load 0 false 0", "load 0 false 16", "vector"]);
+        // Not where its register is in use, nor over a store.
+        let found = after(vec![near(2, 0), square, near(4, 16)]);
+        assert_eq!(found, ["load 0 false 0", "vector", "load 0 false 16"]);
+        let store = Inst::VecStore { addr: Addr::at(INDEX, 0), src: Reg(2), bytes: 16 };
+        let found = after(vec![near(2, 0), store, near(3, 16)]);
+        assert_eq!(found, ["load 0 false 0", "store", "load 0 false 16"]);
+    }
+
+    #[test]
+    fn an_addend_moves_to_the_sum() {
+        let sum = |dst, c| {
+            let (dst, c) = (Reg(dst), Place::Reg(Reg(c)));
+            Inst::Fma { shape: FOUR, dst, a: Reg(2), b: Place::Reg(Reg(2)), c }
+        };
+        assert_eq!(after(vec![sum(4, 3)]), ["move 4 3", "add to 4 4"]);
+        assert_eq!(after(vec![sum(3, 3)]), ["add to 3 3"]);
+        // The factor is read behind the move.
+        assert_eq!(after(vec![sum(2, 3)]), ["add to 2 3"]);
     }
 }
