@@ -103,8 +103,8 @@ impl Isa {
         }
     }
 
-    /// Whether vectors can be loaded and stored under masks.
-    pub(crate) const fn masks_memory(self) -> bool {
+    /// Whether there are instructions that load and store vectors under masks.
+    pub(super) const fn masks_memory(self) -> bool {
         self.folds_memory()
     }
 
