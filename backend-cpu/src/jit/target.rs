@@ -162,11 +162,6 @@ impl Isa {
         self.folds_memory()
     }
 
-    /// Whether integer arithmetic overwrites its first operand.
-    pub(super) const fn two_operand(self) -> bool {
-        self.folds_memory()
-    }
-
     /// Whether there is an instruction, or a kind of instructions.
     pub(super) const fn has(self, what: Has) -> bool {
         match self {
