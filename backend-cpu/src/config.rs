@@ -103,8 +103,7 @@ impl Config {
         caps.threads = self.threads();
         // Blocks have as many lanes of whatever they hold.
         caps.vector_bytes = isa.map_or(8 * blocks::LANES, jit::Isa::vector_bytes);
-        // Tails of loops are vectors under masks.
-        caps.masked = isa.is_none_or(jit::Isa::masks_memory);
+        caps.masked = true;
         caps.unified_memory = true;
         caps.fused_calls = true;
         caps.prologues = true;

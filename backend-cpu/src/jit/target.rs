@@ -103,8 +103,8 @@ impl Isa {
         }
     }
 
-    /// Whether vectors can be loaded and stored under masks.
-    pub(crate) const fn masks_memory(self) -> bool {
+    /// Whether there are instructions that load and store vectors under masks.
+    pub(super) const fn masks_memory(self) -> bool {
         self.folds_memory()
     }
 
@@ -167,11 +167,6 @@ impl Isa {
         self.folds_memory()
             || matches!(n, 0..0x1000)
             || n & 0xfff == 0 && matches!(n, 0..0x100_0000)
-    }
-
-    /// Whether integer arithmetic overwrites its first operand.
-    pub(super) const fn two_operand(self) -> bool {
-        self.folds_memory()
     }
 
     /// Whether there is an instruction, or a kind of instructions.

@@ -145,6 +145,8 @@ pub(super) struct Lower<'a> {
     half: Option<pairs::Half>,
     /// Frame places of operands of calls, made when first needed.
     buffers: Option<[i32; 4]>,
+    /// The address of a zero in the frame, made when first needed.
+    zero: Option<Reg>,
     frame: u32,
     scratch: usize,
     args: Reg,
@@ -222,6 +224,7 @@ impl<'a> Lower<'a> {
             pending: Vec::new(),
             half: None,
             buffers: None,
+            zero: None,
             frame: 0,
             scratch: 0,
             args: Reg::NONE,

@@ -4,7 +4,7 @@
 //! for the one that fills the places between its lanes, if that comes before anything else touches
 //! memory; then both are one row.
 
-use super::super::machine::{ConstData, Effect, Elem, Inst, Place, Reg, Shape, VecInst, Vop};
+use super::super::machine::{ConstData, Effect, Inst, Place, Reg, Shape, VecInst, Vop};
 use super::super::x86::asm::{Len, VOp};
 use super::address::{Affine, Root};
 use super::memory::Spot;
@@ -108,9 +108,11 @@ impl Lower<'_> {
             self.vec_store(VOp::VmovupsStore, Len::Z, addr, row, 0);
             return Ok(());
         }
-        let shape = Shape { elem: Elem::F32, lanes: ty.lanes };
-        let low = self.vop2(Vop::ZipLow, shape, a, b);
-        let high = self.vop2(Vop::ZipHigh, shape, a, b);
+        let [low, high] = match self.isa.is_x86() {
+            // In each 128 bits.
+            true => [VOp::Vunpcklps, VOp::Vunpckhps].map(|op| self.vec3(op, len, a, b)),
+            false => [Vop::ZipLow, Vop::ZipHigh].map(|op| self.vop2(op, Shape::of(ty), a, b)),
+        };
         let rows = match ty.lanes {
             8 => [0x20, 0x31].map(|halves| self.vec3_imm(VOp::Vperm2f128, len, low, high, halves)),
             _ => [low, high],

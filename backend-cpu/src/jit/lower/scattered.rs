@@ -3,11 +3,11 @@
 //! A gather of 32- or 64-bit elements by 32- or 64-bit indices is one instruction on x86. Everything
 //! else goes through the stack frame: indices, conditions and elements are laid out there, and each
 //! lane is moved by itself, in order, so that of several stores to one place the last lane wins.
-//! Machines without gathers join lanes that need no conditions in registers.
+//! Machines without gathers join lanes in registers.
 //! Atomics are calls with the address of each lane.
 
 use super::super::machine::{
-    Addr, Base, Class, Effect, Extend, Has, Inst, Place, Reg, Shape, Test, VecInst, Vop,
+    Addr, Base, Class, Effect, Extend, Has, Inst, Place, Reg, Shape, Size, Test, VecInst, Vop,
 };
 use super::super::x86::asm::{Len, VOp};
 use super::address::{Affine, Root};
@@ -215,7 +215,10 @@ impl Lower<'_> {
         let size = ty.dtype.size();
         let conditions = self.lane_conditions(cond)?;
         let lanes = self.lane_addresses(root, &spot, ty)?;
-        if conditions.is_none() && !self.isa.has(Has::Gather) {
+        if !self.isa.has(Has::Gather) {
+            let guard = conditions.map(|place| (place, self.zero_address()));
+            let guard = |lane| guard.map(|(place, zero)| (Addr::frame(place + lane), zero));
+            let lanes: Vec<_> = lanes.into_iter().zip((0..).map(guard)).collect();
             return self.load_apart(value, &lanes, ty, tests);
         }
         let result = self.frame_place(ty.bytes());
@@ -239,11 +242,12 @@ impl Lower<'_> {
         self.load_value(value, Addr::frame(result))
     }
 
-    /// Loads each lane to a register and joins these, zeros unless all tests hold.
+    /// Loads each lane to a register and joins these, zeros unless all tests hold. A lane may have a
+    /// place with its condition, and the address of a zero to load unless it holds.
     fn load_apart(
         &mut self,
         value: Value,
-        lanes: &[LaneAddress],
+        lanes: &[(LaneAddress, Option<(Addr, Reg)>)],
         ty: Type,
         tests: &[Test],
     ) -> Result<()> {
@@ -265,10 +269,20 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The lanes at these addresses: halves are joined after their own halves, so few registers wait.
-    fn joined(&mut self, lanes: &[LaneAddress], size: usize) -> Reg {
-        if let &[lane] = lanes {
-            let addr = self.lane_address(lane, size);
+    /// One register with these lanes: halves are joined after their own halves, so few registers wait.
+    fn joined(&mut self, lanes: &[(LaneAddress, Option<(Addr, Reg)>)], size: usize) -> Reg {
+        if let &[(lane, guard)] = lanes {
+            let mut addr = self.lane_address(lane, size);
+            if let Some((condition, y)) = guard {
+                let taken = self.new_reg(Class::Gpr);
+                let src = condition.into();
+                self.push(Inst::Extend { kind: Extend::Zero8, dst: taken, src });
+                let x = self.address_reg(addr);
+                let dst = self.new_reg(Class::Gpr);
+                let test = Test::is_true(taken);
+                self.push(Inst::Select { size: Size::B64, dst, test, x, y });
+                addr = Addr::at(dst, 0);
+            }
             let dst = self.new_vec();
             self.load_bytes(dst, addr, size);
             return dst;
@@ -276,6 +290,20 @@ impl Lower<'_> {
         let (first, second) = lanes.split_at(lanes.len() / 2);
         let (first, second) = (self.joined(first, size), self.joined(second, size));
         self.vop2(Vop::ZipLow, Shape::ints(size * lanes.len() / 2, 2), first, second)
+    }
+
+    /// The address of an element that is zero, for lanes that take no part in a load.
+    fn zero_address(&mut self) -> Reg {
+        if let Some(reg) = self.zero {
+            return reg;
+        }
+        let addr = Addr::frame(self.frame_place(8));
+        let (src, dst) = (self.new_reg(Class::Gpr), self.new_reg(Class::Gpr));
+        self.push_at(0, Inst::Imm { dst: src, value: 0 });
+        self.push_at(0, Inst::Store { width: 3, addr, src });
+        self.push_at(0, Inst::Lea { dst, addr });
+        self.zero = Some(dst);
+        dst
     }
 
     pub(super) fn store_lanes(

@@ -125,6 +125,7 @@ fn row(op: Vop, shape: Shape) -> Option<(VOp, u8)> {
         Vop::Compare(Compare::Equal) => {
             [VOp::Vpcmpeqb, VOp::Vpcmpeqw, VOp::Vpcmpeqd, VOp::Vpcmpeqq][size]
         }
+        // No floats from here on, but in what takes bits as they are.
         Vop::Add => [VOp::Vpaddb, VOp::Vpaddw, VOp::Vpaddd, VOp::Vpaddq][size],
         Vop::Sub => [VOp::Vpsubb, VOp::Vpsubw, VOp::Vpsubd, VOp::Vpsubq][size],
         Vop::Mul if size > 0 => [VOp::Vpmullw, VOp::Vpmulld, VOp::Vpmullq][size - 1],
@@ -132,7 +133,7 @@ fn row(op: Vop, shape: Shape) -> Option<(VOp, u8)> {
         Vop::MaxU => [VOp::Vpmaxub, VOp::Vpmaxuw, VOp::Vpmaxud, VOp::Vpmaxuq][size],
         Vop::MinS => [VOp::Vpminsb, VOp::Vpminsw, VOp::Vpminsd, VOp::Vpminsq][size],
         Vop::MinU => [VOp::Vpminub, VOp::Vpminuw, VOp::Vpminud, VOp::Vpminuq][size],
-        Vop::Abs => [VOp::Vpabsb, VOp::Vpabsw, VOp::Vpabsd, VOp::Vpabsq][size],
+        Vop::Abs if !float => [VOp::Vpabsb, VOp::Vpabsw, VOp::Vpabsd, VOp::Vpabsq][size],
         Vop::And => VOp::Vpandd,
         Vop::Or => VOp::Vpord,
         Vop::Xor => VOp::Vpxord,
@@ -161,8 +162,6 @@ fn row(op: Vop, shape: Shape) -> Option<(VOp, u8)> {
             [VOp::VpbroadcastbGpr, VOp::VpbroadcastwGpr, VOp::VpbroadcastdGpr, VOp::VpbroadcastqGpr]
                 [size]
         }
-        Vop::ZipLow => VOp::Vunpcklps,
-        Vop::ZipHigh => VOp::Vunpckhps,
         Vop::FromGpr if size == 3 => VOp::Vmovq,
         Vop::FromGpr => VOp::Vmovd,
         Vop::ToGpr if size == 3 => VOp::VmovqStore,
