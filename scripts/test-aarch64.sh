@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the CPU backend for 64-bit Arm and runs a part of its tests under emulation.
 #
-#   scripts/test-aarch64.sh            the assembler, and the conformance suite in f32 (seconds to run, minutes to build)
+#   scripts/test-aarch64.sh            the assembler, the code generator against the interpreter, and the
+#                                      conformance suite in f32 (minutes to run, minutes to build)
 #   ZYX_FULL=1 scripts/test-aarch64.sh the whole suite, the library's own tests, and `digits`
 #
 # Needs a linker and an emulator (`scripts/install-drivers.sh aarch64`) and the target of the Rust
@@ -29,4 +30,6 @@ if [ "${ZYX_FULL-0}" = 1 ]; then
     cargo test --target $target -p backend-cpu -p zyx-gemm --no-fail-fast -- --quiet
     exec cargo run --target $target --release --example digits
 fi
+# Kernels against the interpreter, on every instruction that they need.
+cargo test --target $target -p backend-cpu --lib --no-fail-fast -- --quiet jit:: exec_memory::
 cargo test --target $target -p backend-cpu --test conformance --no-fail-fast -- --quiet DType__F32

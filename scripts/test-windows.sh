@@ -72,4 +72,4 @@ if [ "${ZYX_FULL-0}" = 1 ]; then
     cargo run --target $target --release --example digits
     exit
 fi
-tests -p backend-cpu --lib --test conformance --no-fail-fast -- --quiet DType__F32 exec_memory jit::asm jit::tests::system
+tests -p backend-cpu --lib --test conformance --no-fail-fast -- --quiet DType__F32 exec_memory jit::x86::asm jit::tests::system

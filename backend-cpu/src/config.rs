@@ -10,7 +10,7 @@ use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 pub enum Level {
     /// No generated code at all: kernels run block by block, and library kernels are portable.
     Portable,
-    /// NEON, of 64-bit Arm: no generated code yet, but the library kernels.
+    /// NEON, of 64-bit Arm.
     Neon,
     /// At most AVX2 with FMA.
     Avx2,
@@ -53,8 +53,12 @@ impl Config {
 
     pub(crate) fn info(&self) -> DeviceInfo {
         let isa = match self.jit_isa() {
+            #[cfg(any(test, not(target_arch = "aarch64")))]
             Some(jit::Isa::Avx512) => "AVX-512",
+            #[cfg(any(test, not(target_arch = "aarch64")))]
             Some(jit::Isa::Avx2) => "AVX2",
+            #[cfg(any(test, target_arch = "aarch64"))]
+            Some(jit::Isa::Neon) => "NEON",
             None if self.contract_isa().unwrap_or_else(zyx_gemm::Isa::detect)
                 == zyx_gemm::Isa::Neon =>
             {
@@ -76,8 +80,9 @@ impl Config {
         let best = jit::Isa::detect()?;
         match self.level {
             Some(Level::Portable) => None,
+            #[cfg(target_arch = "x86_64")]
             Some(Level::Avx2) => Some(jit::Isa::Avx2),
-            Some(Level::Neon | Level::Avx512) | None => Some(best),
+            Some(_) | None => Some(best),
         }
     }
 

@@ -67,7 +67,7 @@ impl ExecMemory {
             Ok(_) => true,
             Err(_) => {
                 // The way that remains must work, or there is none.
-                Chunk::single(&[0xc3]).map_err(|e| ExecError::Unavailable(e.to_string()))?;
+                Chunk::single(&[0]).map_err(|e| ExecError::Unavailable(e.to_string()))?;
                 false
             }
         };
@@ -187,12 +187,43 @@ mod map {
 
     /// Makes code visible to the part of the processor that fetches instructions. x86-64 does so itself.
     pub(super) fn flush(start: *mut u8, len: usize) {
+        #[cfg(all(target_arch = "aarch64", not(target_os = "macos")))]
+        flush_lines(start as usize, len);
         #[cfg(all(target_os = "macos", target_arch = "aarch64"))]
         // SAFETY: the range is mapped, and the call changes no contents.
         unsafe {
             sys_icache_invalidate(start.cast(), len);
         }
         let _ = (start, len);
+    }
+
+    /// Writes the lines of a range back from the data cache to where instructions come from, then drops
+    /// them from the instruction cache. One address does for both: the data cache goes by where memory
+    /// is, whichever of two mappings it was written through; the instruction cache may go by the address
+    /// that is executed, which is this one. Other threads have an `isb` before they run a kernel.
+    #[cfg(all(target_arch = "aarch64", not(target_os = "macos")))]
+    fn flush_lines(start: usize, len: usize) {
+        use std::arch::asm;
+        let cache_type: usize;
+        // SAFETY: reads a register that programs may read.
+        unsafe {
+            asm!("mrs {}, ctr_el0", out(reg) cache_type, options(nomem, nostack, preserves_flags));
+        }
+        // Shortest lines, as logarithms of words of four bytes.
+        let line = |shift: usize| 4_usize << (cache_type >> shift & 15);
+        let lines = |line: usize| (start & !(line - 1)..start + len).step_by(line);
+        for place in lines(line(16)) {
+            // SAFETY: the place lies in the mapping, or in its page; contents do not change.
+            unsafe { asm!("dc cvau, {}", in(reg) place, options(nostack, preserves_flags)) };
+        }
+        // SAFETY: waits for what was written back.
+        unsafe { asm!("dsb ish", options(nostack, preserves_flags)) };
+        for place in lines(line(0)) {
+            // SAFETY: as above.
+            unsafe { asm!("ic ivau, {}", in(reg) place, options(nostack, preserves_flags)) };
+        }
+        // SAFETY: waits for what was dropped, and fetches again what was fetched ahead.
+        unsafe { asm!("dsb ish", "isb", options(nostack, preserves_flags)) };
     }
 
     impl Chunk {
@@ -408,11 +439,16 @@ mod map {
     }
 }
 
-#[cfg(all(test, target_arch = "x86_64", any(target_os = "linux", windows)))]
+#[cfg(all(
+    test,
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    any(target_os = "linux", windows)
+))]
 mod tests {
     use super::*;
 
     /// `mov eax, imm; ret`
+    #[cfg(target_arch = "x86_64")]
     fn returns(value: u32) -> Vec<u8> {
         let mut code = vec![0xb8];
         code.extend_from_slice(&value.to_le_bytes());
@@ -420,9 +456,17 @@ mod tests {
         code
     }
 
+    /// `movz w0, #low; movk w0, #high, lsl #16; ret`
+    #[cfg(target_arch = "aarch64")]
+    fn returns(value: u32) -> Vec<u8> {
+        let (low, high) = (value & 0xffff, value >> 16);
+        let words = [0x5280_0000 | low << 5, 0x72a0_0000 | high << 5, 0xd65f_03c0_u32];
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
     fn call(code: &Code) -> u32 {
         // SAFETY: the code is a complete function of this type, written by the test.
-        let function: extern "sysv64" fn() -> u32 = unsafe { std::mem::transmute(code.start()) };
+        let function: extern "C" fn() -> u32 = unsafe { std::mem::transmute(code.start()) };
         function()
     }
 

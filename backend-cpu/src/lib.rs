@@ -1,7 +1,7 @@
 //! The embedded CPU backend of zyx: machine code from its own encoder, nothing to install.
 //!
 //! * [`Cpu`] is the backend, [`Config`] what it may use.
-//! * `jit` turns kernels into AVX-512 or AVX2 code; where that is impossible they are programs of `blocks`.
+//! * `jit` turns kernels into AVX-512, AVX2 or NEON code; where that is impossible they are programs of `blocks`.
 //! * [`zyx_gemm`] is the library of contractions, with the threads and the memory.
 //!
 //! `unsafe` stands where addresses are made and generated code is called (`run`, `blocks`, `library`, `flash`, `together`,

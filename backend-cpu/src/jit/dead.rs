@@ -36,7 +36,9 @@ pub(super) fn remove(insts: &mut Vec<Inst>, n_registers: usize) {
 fn result(inst: &Inst) -> Option<Reg> {
     match *inst {
         Inst::Undef { dst }
-        | Inst::Blend { dst, .. }
+        | Inst::Vector { dst, .. }
+        | Inst::VecLoad { dst, .. }
+        | Inst::SelectVec { dst, .. }
         | Inst::Fma { dst, .. }
         | Inst::MoveVec { dst, .. }
         | Inst::MoveMask { dst, .. }
@@ -63,6 +65,7 @@ fn result(inst: &Inst) -> Option<Reg> {
         },
         Inst::Entry { .. }
         | Inst::Store { .. }
+        | Inst::VecStore { .. }
         | Inst::Branch { .. }
         | Inst::Jump { .. }
         | Inst::Label { .. }

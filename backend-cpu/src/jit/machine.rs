@@ -5,11 +5,21 @@
 //! allocation and a hardware number after it; [`Inst::visit`] shows every register of an operation
 //! with its [`Role`], which is all the allocator knows of it.
 //!
+//! Two kinds of vector operations stand side by side. [`Inst::Vector`], [`Inst::VecLoad`],
+//! [`Inst::VecStore`], [`Inst::SelectVec`] and [`Inst::Fma`] say what to do ([`Vop`]) with lanes of
+//! which kind ([`Shape`]): each machine spells them its own way (`x86/select.rs`, `arm/`).
+//! [`Inst::Vec`] holds a row of the x86 table: sequences that exist because AVX2 lacks an
+//! instruction or because AVX-512 has mask registers. Code for other machines has none of them, and
+//! no register of [`Class::Mask`]; before allocation addresses stand there in [`Inst::VecLoad`],
+//! [`Inst::VecStore`], [`Inst::Extend`], [`Inst::Store`], [`Inst::Lea`] and [`Inst::Prefetch`] only.
+//!
 //! Operations are a straight list. Loops are marked by `LoopHead` and `LoopEnd`; everything else
 //! jumps forwards. A register may be written several times (accumulators, counters): its life is
 //! the whole stretch from the first to the last mention, extended over loops it enters alive.
 
-use super::asm::{Alu, Cond, Label, Len, Shift, Size, VOp};
+use super::x86::asm::{Len, VOp};
+use zyx_core::DType;
+use zyx_core::ir::Type;
 
 /// A register: virtual before allocation, the hardware number after.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -28,6 +38,71 @@ impl Reg {
     pub(super) fn is_some(self) -> bool {
         self != Self::NONE
     }
+}
+
+/// A position in the code of one function, bound once and used any number of times; numbered from 0
+/// by whoever writes the function.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Label(pub(crate) u32);
+
+/// Operand size of an integer operation. 32-bit results are zero-extended to 64.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Size {
+    B32,
+    B64,
+}
+
+/// A condition of two integers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Cond {
+    Equal,
+    NotEqual,
+    /// Signed.
+    Less,
+    GreaterEqual,
+    LessEqual,
+    Greater,
+    /// Unsigned.
+    Below,
+    AboveEqual,
+    BelowEqual,
+    Above,
+}
+
+impl Cond {
+    /// The condition that holds exactly when this one does not.
+    pub(super) const fn not(self) -> Self {
+        match self {
+            Self::Equal => Self::NotEqual,
+            Self::NotEqual => Self::Equal,
+            Self::Less => Self::GreaterEqual,
+            Self::GreaterEqual => Self::Less,
+            Self::LessEqual => Self::Greater,
+            Self::Greater => Self::LessEqual,
+            Self::Below => Self::AboveEqual,
+            Self::AboveEqual => Self::Below,
+            Self::BelowEqual => Self::Above,
+            Self::Above => Self::BelowEqual,
+        }
+    }
+}
+
+/// Integer arithmetic of two operands in general registers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Alu {
+    Add,
+    Sub,
+    And,
+    Or,
+    Xor,
+}
+
+/// Shifts of general registers: left, right with zeros, right with the sign.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Shift {
+    Shl,
+    Shr,
+    Sar,
 }
 
 /// The three register files.
@@ -126,6 +201,18 @@ impl Place {
     }
 }
 
+impl From<Reg> for Place {
+    fn from(reg: Reg) -> Self {
+        Self::Reg(reg)
+    }
+}
+
+impl From<Addr> for Place {
+    fn from(addr: Addr) -> Self {
+        Self::Mem(addr)
+    }
+}
+
 /// The second operand of integer arithmetic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operand {
@@ -189,13 +276,224 @@ pub(super) struct VecInst {
     pub(super) broadcast: bool,
 }
 
-/// Element and sign of a fused multiply-add.
+/// An element of a vector. Whether an integer has a sign stands in the operation; halves are `I16`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum FmaKind {
-    Ps,
-    Pd,
-    Ss,
-    Sd,
+pub(super) enum Elem {
+    I8,
+    I16,
+    I32,
+    I64,
+    F32,
+    F64,
+}
+
+impl Elem {
+    /// Bytes.
+    pub(super) const fn size(self) -> usize {
+        match self {
+            Self::I8 => 1,
+            Self::I16 => 2,
+            Self::I32 | Self::F32 => 4,
+            Self::I64 | Self::F64 => 8,
+        }
+    }
+
+    /// The integer of so many bytes.
+    pub(super) const fn int(size: usize) -> Self {
+        match size {
+            1 => Self::I8,
+            2 => Self::I16,
+            4 => Self::I32,
+            _ => Self::I64,
+        }
+    }
+
+    /// The element of a dtype.
+    pub(super) const fn of(dtype: DType) -> Self {
+        match dtype {
+            DType::F32 => Self::F32,
+            DType::F64 => Self::F64,
+            _ => Self::int(dtype.size()),
+        }
+    }
+
+    pub(super) const fn is_float(self) -> bool {
+        matches!(self, Self::F32 | Self::F64)
+    }
+}
+
+/// The lanes an operation writes: what they are, and how many (a power of two). A float with one
+/// lane is a scalar. Lanes of a register beyond these are arbitrary, before and after.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Shape {
+    pub(super) elem: Elem,
+    pub(super) lanes: u8,
+}
+
+impl Shape {
+    pub(super) const fn of(ty: Type) -> Self {
+        Self { elem: Elem::of(ty.dtype), lanes: ty.lanes }
+    }
+
+    /// Integers of so many bytes.
+    pub(super) const fn ints(size: usize, lanes: usize) -> Self {
+        Self { elem: Elem::int(size), lanes: lanes as u8 }
+    }
+
+    pub(super) const fn bytes(self) -> usize {
+        self.elem.size() * self.lanes as usize
+    }
+}
+
+/// A comparison of lanes, for [`Vop::Compare`]. NaN is not equal to anything, and neither less nor
+/// greater.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Compare {
+    Equal,
+    NotEqual,
+    /// Of floats and of signed integers.
+    Less,
+    LessEqual,
+    /// Of unsigned integers.
+    Below,
+    BelowEqual,
+}
+
+/// What an operation does to each lane. The shape that goes with it is that of the result, unless
+/// told otherwise. Operands are `a` and `b`; an operation with one operand has it in `b`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Vop {
+    // ---- two operands
+    Add,
+    Sub,
+    /// Integers: the low half of the product.
+    Mul,
+    Div,
+    And,
+    Or,
+    Xor,
+    /// The complement of `a`, and `b`.
+    AndNot,
+    MaxS,
+    MaxU,
+    MinS,
+    MinU,
+    /// The larger float; NaN if either is (machines with [`Has::NanExtremum`]).
+    MaxNan,
+    MinNan,
+    /// Shifts by a count for each lane. Where [`Has::AnyShiftCount`] holds, the width or more gives 0 or
+    /// the sign; elsewhere lowering sees to it that counts are at most the width, which must give the same.
+    Shl,
+    ShrU,
+    ShrS,
+    /// All ones in lanes where the comparison holds, zeros elsewhere; the shape is that of the operands.
+    Compare(Compare),
+    /// The low halves' product, unsigned: lanes twice as wide as those of the operands, which are
+    /// the first of their registers.
+    MulWide,
+    /// The first lanes of both in turn: a0 b0 a1 b1 …
+    ZipLow,
+    /// The last lanes of both in turn.
+    ZipHigh,
+    /// Lanes 0, 2, 4 … of `a`, then of `b`.
+    EvenLanes,
+
+    // ---- one operand
+    Neg,
+    Abs,
+    Not,
+    Sqrt,
+    /// To the nearest integer, ties to even.
+    Round,
+    Floor,
+    Ceil,
+    Trunc,
+    /// Shifts of integers by a number: left by 0, right by 1 (x86: 0), to the width less one.
+    ShlBy(u8),
+    ShrUBy(u8),
+    ShrSBy(u8),
+    /// Each integer shifted right by a number, of which the low half is kept; the operand's lanes are
+    /// twice as wide as the result's.
+    NarrowBy(u8),
+    /// Integers half as wide as the result's, extended. They are the first of their register.
+    WidenS,
+    WidenU,
+    /// The low half of each integer; the operand's lanes are twice as wide as the result's.
+    Narrow,
+    /// As [`Vop::Narrow`], but what does not fit becomes the nearest that does: signed to signed,
+    /// unsigned to unsigned.
+    NarrowSatS,
+    NarrowSatU,
+    /// The sums of two neighbours each, unsigned; lanes twice as wide as the operand's.
+    PairSumU,
+    /// The halves of each lane exchanged.
+    SwapHalves,
+    /// Integers of the same width, rounded to floats.
+    FloatFromS,
+    FloatFromU,
+    /// A 32- or 64-bit integer in the general register `b`, rounded to a float once.
+    FloatFromGprS(Size),
+    /// Unsigned, of 64 bits.
+    FloatFromGprU,
+    /// Floats of the same width, truncated and saturated to integers; NaN is 0
+    /// (machines with [`Has::SaturatingConversions`]).
+    IntSFromFloat,
+    IntUFromFloat,
+    /// `f64` of the first lanes, which are `f32`.
+    DoubleFromSingle,
+    SingleFromDouble,
+    /// `f32` of `f16` and back.
+    SingleFromHalf,
+    HalfFromSingle,
+    /// The first lane of `b` in all lanes.
+    Broadcast,
+    /// The low bits of the general register `b` in all lanes.
+    BroadcastGpr,
+    /// The low bits of the general register `b` in the first lane of 4 or 8 bytes; the rest is zero.
+    FromGpr,
+    /// The first lane, of 4 or 8 bytes, in the general register `dst`, zero-extended.
+    ToGpr,
+    /// The bytes of `b` from this one on; what follows its last is arbitrary.
+    BytesFrom(u8),
+}
+
+/// What an instruction set may have or lack ([`Isa::has`](super::Isa::has)).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Has {
+    /// Products, extrema, right shifts with the sign, magnitudes of 64-bit lanes.
+    MulI64,
+    MaxI64,
+    ShrI64,
+    AbsI64,
+    /// Products of bytes.
+    MulI8,
+    /// Shifts of 8- and 16-bit lanes.
+    NarrowShifts,
+    /// Shifts by lanes that take any count.
+    AnyShiftCount,
+    /// Extrema of floats that give NaN if either operand is.
+    NanExtremum,
+    /// Negation, magnitude and complement without a constant.
+    SignOps,
+    /// All comparisons of lanes of integers.
+    IntCompare,
+    /// [`Vop::IntSFromFloat`] and the like.
+    SaturatingConversions,
+    /// A general register in all lanes.
+    BroadcastGpr,
+    /// Gathers.
+    Gather,
+    /// Stores past the caches.
+    Streaming,
+}
+
+/// How vectors of bools are held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Bools {
+    /// A bit for each lane, in a register file of their own ([`Class::Mask`]).
+    MaskRegister,
+    /// Elements that are all ones or all zeros, in vector registers.
+    WideLanes,
 }
 
 /// A comparison of integers as a condition.
@@ -239,6 +537,18 @@ pub(super) enum Extend {
     None64,
 }
 
+impl Extend {
+    /// Bytes that are extended.
+    pub(super) const fn bytes(self) -> u8 {
+        match self {
+            Self::Zero8 | Self::Sign8 => 1,
+            Self::Zero16 | Self::Sign16 => 2,
+            Self::Zero32 | Self::Sign32 => 4,
+            Self::None64 => 8,
+        }
+    }
+}
+
 /// One operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Inst {
@@ -253,20 +563,40 @@ pub(super) enum Inst {
     Undef {
         dst: Reg,
     },
+    /// A row of the x86 table.
     Vec(VecInst),
-    /// `dst = mask ? b : a` by the sign of each element (VEX only).
-    Blend {
-        op: VOp,
-        len: Len,
+    /// `dst = op(a, b)` or, with `a` being [`Reg::NONE`], `op(b)`. Only x86 may have `b` in memory
+    /// ([`Isa::folds_memory`](super::Isa::folds_memory)).
+    Vector {
+        op: Vop,
+        shape: Shape,
         dst: Reg,
         a: Reg,
         b: Place,
+    },
+    /// Loads 1, 2, 4, 8, 16, 32 or 64 bytes; the rest of the register is zero.
+    VecLoad {
+        dst: Reg,
+        addr: Addr,
+        bytes: u8,
+    },
+    /// Stores the first so many bytes.
+    VecStore {
+        addr: Addr,
+        src: Reg,
+        bytes: u8,
+    },
+    /// `dst = mask ? b : a`; elements of the mask are all ones or zeros.
+    SelectVec {
+        shape: Shape,
+        dst: Reg,
         mask: Reg,
+        a: Reg,
+        b: Place,
     },
     /// `dst = a * b + c`, rounded once; at most one of `b`, `c` is memory.
     Fma {
-        kind: FmaKind,
-        len: Len,
+        shape: Shape,
         dst: Reg,
         a: Reg,
         b: Place,
@@ -274,7 +604,6 @@ pub(super) enum Inst {
     },
     /// A whole vector register.
     MoveVec {
-        len: Len,
         dst: Reg,
         src: Reg,
     },
@@ -283,10 +612,9 @@ pub(super) enum Inst {
         dst: Reg,
         src: Reg,
     },
-    /// A vector constant; costs nothing if it ends up as a memory operand.
+    /// A vector constant, as long as a register; costs nothing if it ends up as a memory operand.
     Const {
         dst: Reg,
-        len: Len,
         id: ConstId,
     },
     Move {
@@ -329,7 +657,8 @@ pub(super) enum Inst {
     },
     /// Shift by a register, modulo the width.
     ShiftBy {
-        op: VOp,
+        op: Shift,
+        size: Size,
         dst: Reg,
         a: Reg,
         by: Reg,
@@ -425,7 +754,18 @@ impl Inst {
             }
             Self::Undef { dst } | Self::Const { dst, .. } | Self::Imm { dst, .. } => f(dst, Def),
             Self::Vec(it) => it.visit(f),
-            Self::Blend { dst, a, b, mask, .. } => {
+            Self::Vector { dst, a, b, .. } => {
+                if a.is_some() {
+                    f(a, Use);
+                }
+                b.visit(Use, f);
+                f(dst, Def);
+            }
+            Self::VecLoad { dst, addr, .. } => {
+                addr.visit(Use, f);
+                f(dst, Def);
+            }
+            Self::SelectVec { dst, a, b, mask, .. } => {
                 f(mask, Use);
                 f(a, Use);
                 b.visit(Use, f);
@@ -437,9 +777,7 @@ impl Inst {
                 c.visit(Use, f);
                 f(dst, Def);
             }
-            Self::MoveVec { dst, src, .. }
-            | Self::MoveMask { dst, src }
-            | Self::Move { dst, src } => {
+            Self::MoveVec { dst, src } | Self::MoveMask { dst, src } | Self::Move { dst, src } => {
                 f(src, Use);
                 f(dst, Def);
             }
@@ -480,7 +818,7 @@ impl Inst {
                 f(dst, Def);
             }
             Self::Prefetch { addr } => addr.visit(Use, f),
-            Self::Store { addr, src, .. } => {
+            Self::Store { addr, src, .. } | Self::VecStore { addr, src, .. } => {
                 addr.visit(Use, f);
                 f(src, Use);
             }
@@ -503,9 +841,9 @@ impl Inst {
     /// A source whose register the result would best take over.
     pub(super) fn preference(&self) -> Option<(Reg, Reg)> {
         match *self {
-            Self::MoveVec { dst, src, .. }
-            | Self::MoveMask { dst, src }
-            | Self::Move { dst, src } => Some((dst, src)),
+            Self::MoveVec { dst, src } | Self::MoveMask { dst, src } | Self::Move { dst, src } => {
+                Some((dst, src))
+            }
             Self::Alu { dst, a, .. } | Self::Mul { dst, a, .. } | Self::Shift { dst, a, .. } => {
                 Some((dst, a))
             }
@@ -521,6 +859,22 @@ impl Inst {
 }
 
 impl VecInst {
+    /// An instruction that writes `reg`, still without it.
+    pub(super) fn new(op: VOp, len: Len, rm: impl Into<Place>) -> Self {
+        Self {
+            op,
+            len,
+            effect: Effect::Def,
+            reg: Reg::NONE,
+            vvvv: Reg::NONE,
+            rm: rm.into(),
+            imm: 0,
+            mask: Reg::NONE,
+            zero: false,
+            broadcast: false,
+        }
+    }
+
     fn visit(&mut self, f: &mut impl FnMut(&mut Reg, Role)) {
         use Role::{Def, Late, Mod, Use};
         let gather = matches!(self.effect, Effect::Gather | Effect::Scatter);

@@ -7,11 +7,11 @@
 //! * [`lower`]: IR to machine operations on virtual registers;
 //! * [`dead`]: what nobody reads goes;
 //! * [`regalloc`]: linear scan, spills, constants as memory operands;
-//! * [`emit`]: bytes, by the assembler in [`asm`].
+//! * [`x86`], [`arm`]: the instructions of a machine, before and after the allocation, and their bytes.
 //!
 //! Code is a pure function of kernel and instruction set, but for the addresses of the Rust
-//! functions it may call ([`helpers`]). Kernels are `sysv64 fn(args, lo, hi, scratch)` on every
-//! system: `args` has one 64-bit word per `Param` (its address) and then per `Var` (its bits).
+//! functions it may call ([`helpers`]). Kernels are `fn(args, lo, hi, scratch)` in the calling convention
+//! of Unix systems, everywhere: `args` has one 64-bit word per `Param` (its address) and then per `Var` (its bits).
 //!
 //! Guarantees: what compiles computes what the IR interpreter computes (bits, but for NaN payloads,
 //! and the sign of a zero `min` or `max`); what does not compile is an
@@ -19,26 +19,25 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "instruction fields are narrow by definition")]
 
+#[cfg(any(test, target_arch = "aarch64"))]
 mod arm;
-#[allow(dead_code, reason = "instruction families are complete, not by present use")]
-pub(crate) mod asm;
 mod dead;
-mod emit;
 mod helpers;
 mod lower;
 mod machine;
 mod regalloc;
+mod registers;
 mod schedule;
 mod target;
+mod x86;
 
 #[cfg(test)]
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod tests;
 
 use crate::exec_memory::{Code, ExecError, ExecMemory};
 use crate::facts::Facts;
 use crate::split;
-use asm::Assembler;
 use std::ops::Range;
 pub(crate) use target::Isa;
 use target::Target;
@@ -107,7 +106,7 @@ pub(crate) struct CompiledKernel {
 
 #[cfg(target_arch = "x86_64")]
 type Function = unsafe extern "sysv64" fn(args: *const u64, lo: u64, hi: u64, scratch: *mut u8);
-/// Never called: there is no instruction set to compile for.
+/// Called on 64-bit Arm alone: elsewhere there is no instruction set to compile for.
 #[cfg(not(target_arch = "x86_64"))]
 type Function = unsafe extern "C" fn(args: *const u64, lo: u64, hi: u64, scratch: *mut u8);
 
@@ -140,7 +139,7 @@ fn assemble(
     target: Target,
 ) -> Result<(Vec<u8>, Vec<Entry>, usize), EmitError> {
     let isa = target.isa;
-    let mut asm = Assembler::default();
+    let mut writer = Writer::new(isa);
     let facts = Facts::new(kernel, |ty| lower::fits_registers(ty, isa));
     let (mut entries, mut scratch) = (Vec::new(), 0);
     let caps = Caps::default();
@@ -152,29 +151,56 @@ fn assemble(
             length = match kernel.constant(len) {
                 Some(n) => Length::Known(n.to_i64().max(0) as u64),
                 None => {
-                    let function =
-                        lower::lower_length(kernel, &facts, part, len, target, &mut asm)?;
-                    Length::Computed(emit_function(&mut asm, &function, isa))
+                    let function = lower::lower_length(kernel, &facts, part, len, target)?;
+                    Length::Computed(writer.function(function)?)
                 }
             };
         }
-        let function = lower::lower(kernel, &facts, part, target, &mut asm)?;
+        let function = lower::lower(kernel, &facts, part, target)?;
         scratch = scratch.max(function.scratch);
-        let offset = emit_function(&mut asm, &function, isa);
+        let offset = writer.function(function)?;
         let ns = cost::estimate_part(kernel, &caps, |v| part.ops[v.idx()]).ns;
         entries.push(Entry { offset, length, ns });
     }
-    Ok((asm.finish(), entries, scratch))
+    Ok((writer.finish()?, entries, scratch))
 }
 
-/// Allocates registers and writes the function; gives its offset.
-fn emit_function(asm: &mut Assembler, function: &lower::Function, isa: Isa) -> u32 {
-    let lower::Function { insts, classes, constants, frame, .. } = function;
-    let allocated = regalloc::allocate(insts, classes, constants, isa, *frame);
-    asm.align(32);
-    let offset = asm.position();
-    emit::function(asm, &allocated, constants, isa);
-    offset
+/// The functions of a kernel under construction, for one of the machines that this build knows.
+enum Writer {
+    #[cfg(any(test, not(target_arch = "aarch64")))]
+    X86(x86::Writer),
+    #[cfg(any(test, target_arch = "aarch64"))]
+    Arm(arm::Writer),
+}
+
+impl Writer {
+    fn new(isa: Isa) -> Self {
+        match isa {
+            #[cfg(any(test, not(target_arch = "aarch64")))]
+            Isa::Avx2 | Isa::Avx512 => Self::X86(x86::Writer::new(isa)),
+            #[cfg(any(test, target_arch = "aarch64"))]
+            Isa::Neon => Self::Arm(arm::Writer::new(isa)),
+        }
+    }
+
+    /// Writes a function; gives its offset.
+    fn function(&mut self, function: lower::Function) -> Result<u32, EmitError> {
+        match self {
+            #[cfg(any(test, not(target_arch = "aarch64")))]
+            Self::X86(it) => it.function(function),
+            #[cfg(any(test, target_arch = "aarch64"))]
+            Self::Arm(it) => it.function(function),
+        }
+    }
+
+    fn finish(self) -> Result<Vec<u8>, EmitError> {
+        match self {
+            #[cfg(any(test, not(target_arch = "aarch64")))]
+            Self::X86(it) => it.finish(),
+            #[cfg(any(test, target_arch = "aarch64"))]
+            Self::Arm(it) => it.finish(),
+        }
+    }
 }
 
 impl CompiledKernel {
@@ -202,6 +228,12 @@ impl CompiledKernel {
 
     fn function(&self, offset: u32) -> Function {
         let start = self.code.start().wrapping_add(offset as usize);
+        // Another thread may have written the code since this one fetched instructions ahead.
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: fetches instructions again, and changes nothing.
+        unsafe {
+            std::arch::asm!("isb", options(nostack, preserves_flags));
+        }
         // SAFETY: offsets are those of complete functions of this type, written by `assemble`.
         unsafe { std::mem::transmute::<*const u8, Function>(start) }
     }

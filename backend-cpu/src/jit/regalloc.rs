@@ -10,16 +10,17 @@
 //! register of an operand that dies there. Values alive across a call live in callee-saved
 //! registers or in memory.
 //!
-//! Three general registers are never allocated: they serve spill code and the operations with
+//! A few general registers are never allocated: they serve spill code and the operations with
 //! fixed registers. Vector and mask registers are set aside only if a first attempt without needs
-//! them.
+//! them ([`RegisterFile`]).
 
-use super::asm::{Len, VOp};
 use super::machine::{
-    Addr, Base, Class, ConstData, ConstId, Effect, Extend, FmaKind, Inst, Operand, Place, Reg,
-    Role, VecInst,
+    Addr, Base, Class, ConstData, ConstId, Effect, Extend, Inst, Operand, Place, Reg, Role, VecInst,
 };
+use super::registers::RegisterFile;
 use super::target::Isa;
+use super::x86::asm::{Len, VOp};
+use super::x86::len_of;
 
 /// Where a register lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,15 +35,11 @@ enum Home {
 #[derive(Debug)]
 pub(super) struct Allocated {
     pub(super) insts: Vec<Inst>,
-    /// Callee-saved general registers in use, as a bit mask.
-    pub(super) saved: u16,
+    /// Registers in use that the caller wants back, by class, as bit masks.
+    pub(super) saved: [u32; 3],
     /// Bytes of the stack frame, storage and spills together.
     pub(super) frame: u32,
 }
-
-/// Scratch for spilled operands, in order of use: `rcx`, `rdx`, `rax`.
-const SCRATCH_GPR: [u8; 3] = [1, 2, 0];
-const CALLEE_SAVED: u32 = 1 << 3 | 1 << 5 | 0xf000;
 
 #[derive(Clone, Copy, Debug)]
 struct Interval {
@@ -63,19 +60,22 @@ pub(super) fn allocate(
     frame: u32,
 ) -> Allocated {
     let (intervals, order, calls) = intervals(insts, classes.len());
+    let file = isa.registers();
     for scratch in 0..4 {
-        let mut scan = Scan::new(classes, &intervals, &calls, isa, scratch);
+        let free = file.without_scratch(scratch);
+        let mut scan = Scan::new(classes, &intervals, &calls, file, free);
         for &reg in &order {
             scan.place(reg);
         }
         let mut homes = scan.homes;
-        let frame = assign_slots(&mut homes, &order, &intervals, classes, frame);
+        let frame =
+            assign_slots(&mut homes, &order, &intervals, classes, (frame, file.vector_slot));
         let mut rewriter = Rewriter {
             homes: &homes,
             classes,
             constants,
             isa,
-            n_scratch: scratch,
+            allocatable: free,
             out: Vec::with_capacity(insts.len() + insts.len() / 4),
             lacking: false,
         };
@@ -86,7 +86,7 @@ pub(super) fn allocate(
             return Allocated { insts: rewriter.out, saved: scan.saved, frame };
         }
     }
-    unreachable!("invariant: no operation reads more than three registers of one file")
+    unreachable!("invariant: no operation reads more registers of one file than there are scratch")
 }
 
 /// Intervals of all registers, registers by start, and the positions of calls.
@@ -172,7 +172,8 @@ struct Scan<'a> {
     /// Registers in use, by class.
     active: [Vec<Reg>; 3],
     free: [u32; 3],
-    saved: u16,
+    file: &'static RegisterFile,
+    saved: [u32; 3],
 }
 
 impl<'a> Scan<'a> {
@@ -180,23 +181,18 @@ impl<'a> Scan<'a> {
         classes: &'a [Class],
         intervals: &'a [Interval],
         calls: &'a [u32],
-        isa: Isa,
-        n_scratch: u8,
+        file: &'static RegisterFile,
+        free: [u32; 3],
     ) -> Self {
-        let n_vec = isa.n_vector_registers() - n_scratch;
-        let vectors = if n_vec == 32 { u32::MAX } else { (1 << n_vec) - 1 };
-        // k0 is no write mask; with spills k7 and k6 are scratch.
-        let masks = 0xfe_u32 >> n_scratch.min(2) & 0xfe;
-        // All but rax, rcx, rdx, rsp.
-        let general = 0xffff & !(1 | 1 << 1 | 1 << 2 | 1 << 4);
         Self {
             classes,
             intervals,
             calls,
             homes: vec![Home::Nowhere; classes.len()],
             active: [Vec::new(), Vec::new(), Vec::new()],
-            free: [general, vectors, masks],
-            saved: 0,
+            free,
+            file,
+            saved: [0; 3],
         }
     }
 
@@ -209,10 +205,9 @@ impl<'a> Scan<'a> {
         let it = self.interval(reg);
         let class = self.classes[reg.0 as usize] as usize;
         self.expire(class, it.start);
-        let allowed = match self.classes[reg.0 as usize] {
-            _ if !self.crosses_call(it) => u32::MAX,
-            Class::Gpr => CALLEE_SAVED,
-            Class::Vec | Class::Mask => 0,
+        let allowed = match self.crosses_call(it) {
+            true => self.file.outlives_calls(self.classes[reg.0 as usize]),
+            false => u32::MAX,
         };
         let free = self.free[class] & allowed;
         if free != 0 {
@@ -256,9 +251,7 @@ impl<'a> Scan<'a> {
         self.free[class] &= !(1 << number);
         self.active[class].push(reg);
         self.homes[reg.0 as usize] = Home::Register(number);
-        if class == Class::Gpr as usize && CALLEE_SAVED & 1 << number != 0 {
-            self.saved |= 1 << number;
-        }
+        self.saved[class] |= self.file.preserved[class] & 1 << number;
     }
 
     fn preferred(&self, it: Interval, free: u32, class: usize) -> u8 {
@@ -268,8 +261,7 @@ impl<'a> Scan<'a> {
         {
             return number;
         }
-        // Callee-saved registers cost a push and a pop each.
-        let cheap = if class == Class::Gpr as usize { free & !CALLEE_SAVED } else { free };
+        let cheap = free & !self.file.preserved[class];
         (if cheap != 0 { cheap } else { free }).trailing_zeros() as u8
     }
 
@@ -295,13 +287,13 @@ impl<'a> Scan<'a> {
 }
 
 /// Gives each spilled register a slot of the frame that is free for its whole life; returns the
-/// size of the frame.
+/// size of the frame. That is followed by the bytes of a vector's slot.
 fn assign_slots(
     homes: &mut [Home],
     order: &[Reg],
     intervals: &[Interval],
     classes: &[Class],
-    mut frame: u32,
+    (mut frame, vector): (u32, u32),
 ) -> u32 {
     // Slots by size, with the end of their last use.
     let mut slots: [Vec<(u32, i32)>; 2] = [Vec::new(), Vec::new()];
@@ -319,7 +311,7 @@ fn assign_slots(
                 slot.1
             }
             None => {
-                let bytes = if wide { 64 } else { 8 };
+                let bytes = if wide { vector } else { 8 };
                 let place = frame.next_multiple_of(bytes);
                 frame = place + bytes;
                 slots.push((it.end, place as i32));
@@ -337,7 +329,8 @@ struct Rewriter<'a> {
     classes: &'a [Class],
     constants: &'a [ConstData],
     isa: Isa,
-    n_scratch: u8,
+    /// What may hold other values than spilled operands.
+    allocatable: [u32; 3],
     out: Vec<Inst>,
     /// An operation needed more scratch registers than were set aside.
     lacking: bool,
@@ -353,10 +346,16 @@ impl Rewriter<'_> {
             Inst::Undef { .. } => return,
             Inst::Const { dst, .. } if matches!(self.home(dst), Home::Pool(_)) => return,
             Inst::Entry { args, lo, hi, scratch } => {
-                self.entry([(args, 7), (lo, 6), (hi, 2), (scratch, 1)]);
+                self.entry([args, lo, hi, scratch]);
                 return;
             }
-            _ => self.fold(&mut inst),
+            Inst::MoveVec { dst, src } => match self.home(src) {
+                Home::Frame(slot) => inst = load_vector(dst, slot, self.isa),
+                Home::Pool(id) => inst = Inst::Const { dst, id },
+                Home::Register(_) | Home::Nowhere => {}
+            },
+            _ if self.isa.folds_memory() => self.fold(&mut inst),
+            _ => {}
         }
         let mut used = [0u8; 3];
         // A result may share the scratch register of an operand that is read before any write.
@@ -365,7 +364,8 @@ impl Rewriter<'_> {
         let mut stores: Vec<(Reg, i32, Class)> = Vec::new();
         // Scratch registers of operands that were met already.
         let mut assigned: Vec<(Reg, Reg)> = Vec::new();
-        let (homes, classes, n_scratch, isa) = (self.homes, self.classes, self.n_scratch, self.isa);
+        let (homes, classes, allocatable) = (self.homes, self.classes, self.allocatable);
+        let file = self.isa.registers();
         let mut lacking = false;
         inst.visit(|reg, role| {
             let (virtual_reg, home) = (*reg, homes[reg.0 as usize]);
@@ -385,9 +385,10 @@ impl Rewriter<'_> {
                 if role == Role::Use && shared[n].is_none() {
                     shared[n] = Some(place);
                 }
-                let (scratch, enough) = scratch_register(class, place, n_scratch, isa);
-                lacking |= !enough;
-                scratch
+                let numbers = file.scratch[n];
+                let number = numbers[usize::from(place).min(numbers.len() - 1)];
+                lacking |= allocatable[n] & 1 << number != 0;
+                Reg(number.into())
             });
             if known.is_none() {
                 assigned.push((virtual_reg, scratch));
@@ -413,29 +414,30 @@ impl Rewriter<'_> {
     }
 
     /// Arguments that live in memory are stored from where they arrive.
-    fn entry(&mut self, arrivals: [(Reg, u32); 4]) {
-        let homes = self.homes;
-        let home = |reg: Reg| homes.get(reg.0 as usize).copied().unwrap_or(Home::Nowhere);
-        let [args, lo, hi, scratch] = arrivals.map(|(reg, arrival)| match home(reg) {
-            Home::Register(number) => Reg(u32::from(number)),
-            Home::Frame(slot) => {
-                self.out.push(Inst::Store { width: 3, addr: Addr::frame(slot), src: Reg(arrival) });
-                Reg::NONE
-            }
-            Home::Pool(_) | Home::Nowhere => Reg::NONE,
-        });
+    fn entry(&mut self, mut arguments: [Reg; 4]) {
+        for (reg, arrival) in arguments.iter_mut().zip(self.isa.registers().arrivals) {
+            let home = self.homes.get(reg.0 as usize).copied().unwrap_or(Home::Nowhere);
+            *reg = match home {
+                Home::Register(number) => Reg(u32::from(number)),
+                Home::Frame(slot) => {
+                    let (addr, src) = (Addr::frame(slot), Reg(arrival.into()));
+                    self.out.push(Inst::Store { width: 3, addr, src });
+                    Reg::NONE
+                }
+                Home::Pool(_) | Home::Nowhere => Reg::NONE,
+            };
+        }
+        let [args, lo, hi, scratch] = arguments;
         self.out.push(Inst::Entry { args, lo, hi, scratch });
     }
 
     fn reload(&mut self, dst: Reg, home: Home, class: Class) {
         let inst = match (home, class) {
-            (Home::Pool(id), _) => Inst::Const { dst, len: self.isa.widest(), id },
+            (Home::Pool(id), _) => Inst::Const { dst, id },
             (Home::Frame(slot), Class::Gpr) => {
                 Inst::Extend { kind: Extend::None64, dst, src: Place::Mem(Addr::frame(slot)) }
             }
-            (Home::Frame(slot), Class::Vec) => {
-                vector(VOp::Vmovups, self.isa.widest(), Effect::Def, dst, slot)
-            }
+            (Home::Frame(slot), Class::Vec) => load_vector(dst, slot, self.isa),
             (Home::Frame(slot), Class::Mask) => vector(VOp::Kmovq, Len::X, Effect::Def, dst, slot),
             // An operand that is read before anything is written to it: any value will do.
             (Home::Nowhere | Home::Register(_), _) => return,
@@ -447,16 +449,8 @@ impl Rewriter<'_> {
     fn fold(&self, inst: &mut Inst) {
         match inst {
             Inst::Vec(it) => self.fold_vector(it),
-            Inst::MoveVec { len, dst, src } => match self.home(*src) {
-                Home::Frame(slot) => {
-                    *inst = vector(VOp::Vmovups, *len, Effect::Def, *dst, slot);
-                }
-                Home::Pool(id) => *inst = Inst::Const { dst: *dst, len: *len, id },
-                Home::Register(_) | Home::Nowhere => {}
-            },
-            Inst::Fma { kind, len, a, b, c, .. } => {
-                let scalar = matches!(kind, FmaKind::Ss | FmaKind::Sd);
-                let len = if scalar { Len::X } else { *len };
+            Inst::Fma { shape, a, b, c, .. } => {
+                let len = len_of(shape.bytes());
                 if matches!((&b, &c), (Place::Reg(_), Place::Reg(_))) {
                     if let Place::Reg(reg) = *b
                         && self.in_memory(*a)
@@ -469,8 +463,8 @@ impl Rewriter<'_> {
                     }
                 }
             }
-            Inst::Blend { len, b, .. } => {
-                self.fold_place(b, *len);
+            Inst::SelectVec { shape, b, .. } => {
+                self.fold_place(b, len_of(shape.bytes()));
             }
             Inst::Alu { b, .. } | Inst::Mul { b, .. } => self.fold_operand(b),
             Inst::Branch { test, .. } | Inst::SetCc { test, .. } | Inst::Select { test, .. } => {
@@ -499,7 +493,7 @@ impl Rewriter<'_> {
         // Full vectors only: a shorter operand in a slot is fine, since slots hold whole registers.
         let Place::Reg(rm) = it.rm else { return };
         if let (Home::Pool(id), Some(element)) = (self.home(rm), it.op.broadcast_element())
-            && self.isa == Isa::Avx512
+            && self.isa.has_masks()
             && let ConstData::Splat { size, .. } = self.constants[id.0 as usize]
             && size == element
         {
@@ -538,25 +532,22 @@ const fn constant(id: ConstId, bytes: u8) -> Addr {
     Addr { base: Base::Const(id, bytes), index: Reg::NONE, shift: 0, disp: 0 }
 }
 
-/// The `place`-th scratch register of a file, and whether it was set aside.
-fn scratch_register(class: Class, place: u8, n_scratch: u8, isa: Isa) -> (Reg, bool) {
-    debug_assert!(place < 3, "no operation reads more than three registers of one file");
-    let place = place.min(2);
-    match class {
-        Class::Gpr => (Reg(u32::from(SCRATCH_GPR[usize::from(place)])), true),
-        Class::Vec => (Reg(u32::from(isa.n_vector_registers() - 1 - place)), place < n_scratch),
-        // The third mask operand is never a write mask.
-        Class::Mask if place == 2 => (Reg(0), n_scratch > 1),
-        Class::Mask => (Reg(u32::from(7 - place)), place < n_scratch),
-    }
-}
-
 fn store(src: Reg, slot: i32, class: Class, isa: Isa) -> Inst {
     match class {
         Class::Gpr => Inst::Store { width: 3, addr: Addr::frame(slot), src },
+        Class::Vec if !isa.is_x86() => {
+            Inst::VecStore { addr: Addr::frame(slot), src, bytes: isa.vector_bytes() as u8 }
+        }
         Class::Vec => vector(VOp::VmovupsStore, isa.widest(), Effect::Store, src, slot),
         Class::Mask => vector(VOp::KmovqStore, Len::X, Effect::Store, src, slot),
     }
+}
+
+fn load_vector(dst: Reg, slot: i32, isa: Isa) -> Inst {
+    if !isa.is_x86() {
+        return Inst::VecLoad { dst, addr: Addr::frame(slot), bytes: isa.vector_bytes() as u8 };
+    }
+    vector(VOp::Vmovups, isa.widest(), Effect::Def, dst, slot)
 }
 
 fn vector(op: VOp, len: Len, effect: Effect, reg: Reg, slot: i32) -> Inst {

@@ -3,11 +3,11 @@
 //! A vector of `i64` whose lanes form a ramp, `base + lane * step`, stays symbolic: its usual use
 //! is an index or a bound of a guard, which need the base only.
 
-use super::super::asm::{Alu, Cond, Len, Shift, Size, VOp};
-use super::super::machine::{Class, ConstData, Inst, Operand, Reg, Test};
-use super::super::target::Isa;
+use super::super::machine::{
+    Alu, Class, Cond, ConstData, Inst, Operand, Reg, Shape, Shift, Size, Test, Vop,
+};
+use super::super::x86::asm::{Len, VOp};
 use super::address::Affine;
-use super::cast::broadcast;
 use super::mask::{lane_bits, ramp_bytes};
 use super::vector::is_vector_scalar;
 use super::{Lower, Result, Val, len_of};
@@ -95,7 +95,8 @@ impl Lower<'_> {
 
     /// A ramp in a register.
     pub(super) fn ramp_reg(&mut self, value: Value, base: u32, step: i64) -> Result<Reg> {
-        let len = self.len(self.ty(value))?;
+        let ty = self.ty(value);
+        self.len(ty)?;
         let affine = self.affines[base as usize].clone();
         let steps = (0..8i64).flat_map(|i| i.wrapping_mul(step).to_le_bytes()).collect();
         if affine.terms.is_empty() {
@@ -104,18 +105,17 @@ impl Lower<'_> {
             return Ok(self.constant_reg(ConstData::Bytes(all.collect())));
         }
         let start = self.materialise(&affine);
-        let base = self.broadcast_gpr(start, 8, len);
+        let base = self.broadcast_gpr(start, Shape::of(ty));
         if step == 0 {
             return Ok(base);
         }
         let steps = self.constant_reg(ConstData::Bytes(steps));
-        Ok(self.vec3(VOp::Vpaddq, len, base, steps))
+        Ok(self.vop2(Vop::Add, Shape::of(ty), base, steps))
     }
 
     // ---- splat and extract -------------------------------------------------------------------
 
     pub(super) fn splat(&mut self, value: Value, x: Value, ty: Type) -> Result<()> {
-        let size = ty.dtype.size();
         if let Val::Const(bits) = self.val(x) {
             self.set(value, Val::Const(bits));
             return Ok(());
@@ -129,25 +129,21 @@ impl Lower<'_> {
             self.set_ramp(value, affine, 0);
             return Ok(());
         }
-        let len = self.len(ty)?;
+        self.len(ty)?;
+        let shape = Shape::of(ty);
         let once = self.facts.uses[x.idx()] == 1;
         let reg = match self.val(x) {
             Val::Pending(addr) if once => {
                 self.pending.retain(|it| *it != x);
-                let op = match ty.dtype {
-                    DType::F32 => VOp::Vbroadcastss,
-                    _ => broadcast(size),
-                };
-                self.vec2(op, len, addr)
+                self.vop1(Vop::Broadcast, shape, addr)
             }
             _ if is_vector_scalar(ty.dtype) => {
                 let a = self.vec(x)?;
-                let op = if size == 4 { VOp::Vbroadcastss } else { VOp::Vpbroadcastq };
-                self.vec2(op, len, a)
+                self.vop1(Vop::Broadcast, shape, a)
             }
             _ => {
                 let a = self.gpr(x);
-                self.broadcast_gpr(a, size, len)
+                self.broadcast_gpr(a, shape)
             }
         };
         self.set(value, Val::Vec(reg));
@@ -195,7 +191,10 @@ impl Lower<'_> {
             self.vec_store(VOp::Vextracti128, len, dst, reg, quarter as u8);
             dst
         };
-        if rest == 0 { part } else { self.vec_shift(VOp::Vpsrldq, Len::X, part, rest as u8) }
+        match rest {
+            0 => part,
+            rest => self.vop1(Vop::BytesFrom(rest as u8), Shape::ints(1, 16), part),
+        }
     }
 
     /// The first element of a register as an integer scalar (or bits of a half).
@@ -210,22 +209,25 @@ impl Lower<'_> {
     }
 
     fn extract_bool(&mut self, value: Value, x: Value, lane: u8) -> Result<()> {
-        let bits = self.bool_bits(x)?;
+        let (bits, each) = self.bool_bits(x)?;
         let bits = match lane {
             0 => bits,
-            lane => self.shift(Shift::Shr, Size::B64, bits, lane),
+            lane => self.shift(Shift::Shr, Size::B64, bits, lane * each),
         };
         let bit = self.alu(Alu::And, Size::B32, bits, Operand::Imm(1));
         self.set(value, Val::Gpr(bit));
         Ok(())
     }
 
-    /// A bool vector as bits of a general register, clear beyond the lanes.
-    fn bool_bits(&mut self, x: Value) -> Result<Reg> {
+    /// A bool vector as bits of a general register, clear beyond the lanes, and how many each lane has.
+    fn bool_bits(&mut self, x: Value) -> Result<(Reg, u8)> {
         let lanes = self.ty(x).lanes;
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let mask = self.mask(x)?;
-            return Ok(self.mask_bits(mask, lanes));
+            return Ok((self.mask_bits(mask, lanes), 1));
+        }
+        if !self.isa.is_x86() {
+            return self.bool_bit_groups(x);
         }
         let mut width = self.width_of(x);
         if width == 2 {
@@ -240,7 +242,24 @@ impl Lower<'_> {
         };
         let bits = self.read_gpr(op, len, reg);
         let all = self.imm(lane_bits(lanes));
-        Ok(self.alu(Alu::And, Size::B64, bits, Operand::Reg(all)))
+        Ok((self.alu(Alu::And, Size::B64, bits, Operand::Reg(all)), 1))
+    }
+
+    /// As [`Self::bool_bits`], from bytes that are all ones or zeros.
+    fn bool_bit_groups(&mut self, x: Value) -> Result<(Reg, u8)> {
+        let lanes = self.ty(x).lanes;
+        let bytes = self.wide(x, 1)?;
+        // Sixteen bytes do not fit: half of each is enough.
+        let (part, each) = match lanes {
+            16 => (self.vop1(Vop::NarrowBy(4), Shape::ints(1, 8), bytes), 4),
+            _ => (bytes, 8),
+        };
+        let bits = self.vec_to_gpr(part, 8);
+        if lanes >= 8 {
+            return Ok((bits, each));
+        }
+        let all = self.imm(lane_bits(each * lanes));
+        Ok((self.alu(Alu::And, Size::B64, bits, Operand::Reg(all)), each))
     }
 
     // ---- folds -------------------------------------------------------------------------------
@@ -265,7 +284,8 @@ impl Lower<'_> {
             let half = Type::vector(ty.dtype, lanes);
             // Scalars of narrow types have no instructions; a vector of two does the same work.
             let packed = Type::vector(ty.dtype, lanes.max(2));
-            let high = self.upper_half(reg, usize::from(lanes) * size);
+            let at = lanes * size as u8;
+            let high = self.vop1(Vop::BytesFrom(at), Shape::ints(1, at.into()), reg);
             let work = if lanes == 1 && is_vector_scalar(ty.dtype) { half } else { packed };
             match self.combine(op, work, reg, high)? {
                 Some(sum) => reg = sum,
@@ -282,30 +302,17 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The bytes from `at` on, which is half of the vector.
-    fn upper_half(&mut self, reg: Reg, at: usize) -> Reg {
-        match at {
-            32 => {
-                let dst = self.new_vec();
-                self.vec_store(VOp::Vextracti64x4, Len::Z, dst, reg, 1);
-                dst
-            }
-            16 => {
-                let dst = self.new_vec();
-                self.vec_store(VOp::Vextracti128, Len::Y, dst, reg, 1);
-                dst
-            }
-            _ => self.vec_shift(VOp::Vpsrldq, Len::X, reg, at as u8),
-        }
-    }
-
     fn fold_bools(&mut self, value: Value, op: BinaryOp, x: Value) -> Result<()> {
-        let lanes = self.ty(x).lanes;
-        let bits = self.bool_bits(x)?;
+        let (bits, each) = self.bool_bits(x)?;
+        let lanes = each * self.ty(x).lanes;
         let reg = match op {
             BinaryOp::Xor | BinaryOp::Ne => {
                 let count = self.new_reg(Class::Gpr);
                 self.push(Inst::Popcnt { dst: count, a: bits });
+                let count = match each {
+                    1 => count,
+                    each => self.shift(Shift::Shr, Size::B32, count, each.trailing_zeros() as u8),
+                };
                 self.alu(Alu::And, Size::B32, count, Operand::Imm(1))
             }
             BinaryOp::And | BinaryOp::Mul | BinaryOp::Min => {

@@ -10,8 +10,7 @@
 //! a loop counter that the hardware cannot scale becomes a register of its own that the loop
 //! advances; all arrays walked with the same step share it.
 
-use super::super::asm::{Alu, Shift, Size};
-use super::super::machine::{Addr, Base, Class, Inst, Operand, Reg};
+use super::super::machine::{Addr, Alu, Base, Class, Inst, Operand, Reg, Shift, Size};
 use super::{Lower, Result, Storage, Val};
 use zyx_core::affine::Linear;
 use zyx_core::ir::{Op, Value};
@@ -215,6 +214,9 @@ impl Lower<'_> {
 
     /// The index register and scale for `atom * bytes`, where elements have `size` bytes.
     fn scaled_index(&mut self, (atom, bytes): (u32, i64), size: usize) -> (Reg, u8) {
+        if !self.isa.any_scale() {
+            return self.index_in_bytes((atom, bytes), size);
+        }
         if let Some(shift) = log2_scale(bytes) {
             return (self.atom_reg(atom), shift);
         }
@@ -230,6 +232,19 @@ impl Lower<'_> {
                 let term = Affine::term(atom, factor);
                 (self.materialise(&term), shift)
             }
+        }
+    }
+
+    /// As [`Self::scaled_index`], where accesses of any width take an index that is not scaled. One of
+    /// elements that is no loop counter is scaled by accesses to elements for nothing.
+    fn index_in_bytes(&mut self, (atom, bytes): (u32, i64), size: usize) -> (Reg, u8) {
+        match (self.atoms[atom as usize].counter, bytes) {
+            (_, 1) => (self.atom_reg(atom), 0),
+            (Counter::Loop(state), _) => (self.multiple(atom, state, bytes), 0),
+            (Counter::No, _) => match log2_scale(bytes) {
+                Some(shift) if bytes == size as i64 => (self.atom_reg(atom), shift),
+                _ => (self.materialise(&Affine::term(atom, bytes)), 0),
+            },
         }
     }
 

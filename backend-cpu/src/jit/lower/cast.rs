@@ -4,13 +4,18 @@
 //! rounded to a float once. Where the processor would round twice (64-bit values and halves) or
 //! has no instruction, `fallback` converts.
 
-use super::super::asm::{Cond, Len, Shift, Size, VOp};
-use super::super::machine::{Class, Extend, Inst, Operand, Place, Reg, Test, VecInst};
-use super::super::target::Isa;
+use super::super::machine::{
+    Class, Compare, Cond, Elem, Extend, Has, Inst, Operand, Place, Reg, Shape, Shift, Size, Test,
+    Vop,
+};
+use super::super::x86::{
+    self,
+    asm::{Len, VOp},
+};
 use super::mask::ramp_bytes;
 use super::scalar::size_of;
 use super::vector::{ORDERED, UNORDERED, is_vector_scalar};
-use super::{Lower, Result, Val, len_of, plain};
+use super::{Lower, Result, Val, len_of};
 use crate::jit::machine::ConstData;
 use zyx_core::ir::{Type, Value};
 use zyx_core::{Class as Kind, DType, Scalar};
@@ -97,8 +102,7 @@ impl Lower<'_> {
         match (is_vector_scalar(from), is_vector_scalar(to)) {
             (true, true) => {
                 let a = self.vec(x)?;
-                let op = if to == DType::F64 { VOp::Vcvtss2sd } else { VOp::Vcvtsd2ss };
-                let reg = self.vec3(op, Len::X, a, a);
+                let reg = self.resize_float(a, Type::scalar(to));
                 self.set(value, Val::Vec(reg));
             }
             (true, false) if to == DType::Bool => self.float_to_bools(value, x)?,
@@ -112,13 +116,7 @@ impl Lower<'_> {
             }
             (true, false) => {
                 let a = self.vec(x)?;
-                match self.float_to_int(a, Type::vector(from, 16 / from.size() as u8), to)? {
-                    Some(reg) => {
-                        let bits = self.vec_to_gpr(reg, to.size().max(4));
-                        self.set_gpr(value, bits);
-                    }
-                    None => return self.fallback_cast(value, x),
-                }
+                return self.float_scalar_to_int(value, x, a, from);
             }
             (false, true) => match self.int_scalar_to_float(x, from, to) {
                 Some(reg) => self.set(value, Val::Vec(reg)),
@@ -152,22 +150,35 @@ impl Lower<'_> {
         match to {
             DType::F32 => self.set(value, Val::Vec(single)),
             DType::F64 => {
-                let reg = self.vec3(VOp::Vcvtss2sd, Len::X, single, single);
+                let reg = self.resize_float(single, Type::scalar(to));
                 self.set(value, Val::Vec(reg));
             }
             DType::F16 | DType::BF16 => {
                 let reg = self.single_to_half_scalar(single, to);
                 self.set(value, Val::Gpr(reg));
             }
-            _ => match self.float_to_int(single, Type::vector(DType::F32, 4), to)? {
-                Some(reg) => {
-                    let bits = self.vec_to_gpr(reg, to.size().max(4));
-                    self.set_gpr(value, bits);
-                }
-                None => return self.fallback_cast(value, x),
-            },
+            _ => return self.float_scalar_to_int(value, x, single, DType::F32),
         }
         Ok(())
+    }
+
+    /// `value`, which is `x` as an integer; `a` holds it as an `f32` or `f64`.
+    fn float_scalar_to_int(&mut self, value: Value, x: Value, a: Reg, from: DType) -> Result<()> {
+        let to = self.ty(value).dtype;
+        // The shortest vector where there are no scalar forms.
+        let lanes = if self.isa.is_x86() { 16 / from.size() as u8 } else { 1 };
+        let Some(reg) = self.float_to_int(a, Type { dtype: from, lanes }, to)? else {
+            return self.fallback_cast(value, x);
+        };
+        let bits = self.vec_to_gpr(reg, to.size().max(4));
+        self.set_gpr(value, bits);
+        Ok(())
+    }
+
+    /// `f32` from `f64` or the other way round.
+    fn resize_float(&mut self, a: impl Into<Place>, to: Type) -> Reg {
+        let op = if to.dtype == DType::F64 { Vop::DoubleFromSingle } else { Vop::SingleFromDouble };
+        self.vop1(op, Shape::of(to), a)
     }
 
     fn half_scalar_to_single(&mut self, bits: Reg, from: DType) -> Reg {
@@ -176,16 +187,14 @@ impl Lower<'_> {
             return self.gpr_to_vec(wide, 4);
         }
         let half = self.gpr_to_vec(bits, 4);
-        self.vec2(VOp::Vcvtph2ps, Len::X, half)
+        self.vop1(Vop::SingleFromHalf, Shape { elem: Elem::F32, lanes: 1 }, half)
     }
 
     fn single_to_half_scalar(&mut self, single: Reg, to: DType) -> Reg {
         let reg = if to == DType::F16 {
-            let half = self.new_vec();
-            self.vec_store(VOp::Vcvtps2ph, Len::X, half, single, 0);
-            half
+            self.vop1(Vop::HalfFromSingle, Shape::ints(2, 1), single)
         } else {
-            self.single_to_brain(single, Len::X)
+            self.single_to_brain(single, 1)
         };
         let bits = self.vec_to_gpr(reg, 4);
         self.extend(Extend::Zero16, bits)
@@ -226,8 +235,17 @@ impl Lower<'_> {
     /// An integer or bool scalar rounded to `f32` or `f64`, if there is an instruction.
     fn int_scalar_to_float(&mut self, x: Value, from: DType, to: DType) -> Option<Reg> {
         let double = to == DType::F64;
+        if !self.isa.is_x86() {
+            let op = match from {
+                DType::U64 | DType::U32 => Vop::FloatFromGprU,
+                DType::I64 => Vop::FloatFromGprS(Size::B64),
+                _ => Vop::FloatFromGprS(Size::B32),
+            };
+            let a = self.gpr(x);
+            return Some(self.vop1(op, Shape { elem: Elem::of(to), lanes: 1 }, a));
+        }
         let op = match (from, double) {
-            (DType::U64, _) if self.isa == Isa::Avx2 => return None,
+            (DType::U64, _) if !self.isa.has_masks() => return None,
             (DType::U64, false) => VOp::Vcvtusi2ss64,
             (DType::U64, true) => VOp::Vcvtusi2sd64,
             (DType::I64 | DType::U32, false) => VOp::Vcvtsi2ss64,
@@ -301,8 +319,8 @@ impl Lower<'_> {
         let reg = self.vec(x)?;
         if is_half(from.dtype) {
             let magnitude = self.splat_const(0x7fff, 2);
-            let len = self.len(from)?;
-            let reg = self.vec3(VOp::Vpandd, len, reg, magnitude);
+            self.len(from)?;
+            let reg = self.vop2(Vop::And, Shape::of(from), reg, magnitude);
             return self.elements_to_bools(value, reg, from.with(DType::U16));
         }
         self.elements_to_bools(value, reg, from)
@@ -326,6 +344,14 @@ impl Lower<'_> {
     fn resize(&mut self, a: Place, from: DType, to: usize, lanes: usize) -> Result<Reg> {
         let size = from.size();
         if to > size {
+            if let (Place::Reg(mut reg), false) = (a, self.isa.is_x86()) {
+                // One step at a time.
+                let op = if from.is_signed() { Vop::WidenS } else { Vop::WidenU };
+                for step in size.trailing_zeros()..to.trailing_zeros() {
+                    reg = self.vop1(op, Shape::ints(2 << step, lanes), reg);
+                }
+                return Ok(reg);
+            }
             let len = len_of(to * lanes)?;
             return Ok(self.vec2(widening(from.is_signed(), size, to), len, a));
         }
@@ -341,7 +367,11 @@ impl Lower<'_> {
         if from == to {
             return Ok(reg);
         }
-        if self.isa == Isa::Avx512 {
+        if !self.isa.is_x86() {
+            let half = self.vop1(Vop::Narrow, Shape::ints(from / 2, lanes), reg);
+            return self.narrow(half, from / 2, to, lanes);
+        }
+        if self.isa.has_masks() {
             let op = match (from, to) {
                 (8, 4) => VOp::Vpmovqd,
                 (8, 2) => VOp::Vpmovqw,
@@ -360,7 +390,7 @@ impl Lower<'_> {
                 // Packs saturate, so the upper halves have to go first.
                 let keep = if from == 4 { 0xffff } else { 0xff };
                 let keep = self.splat_const(keep, from);
-                let low = self.vec3(VOp::Vpandd, len_of(from * lanes)?, reg, keep);
+                let low = self.vop2(Vop::And, Shape::ints(from, lanes), reg, keep);
                 let pack = if from == 4 { VOp::Vpackusdw } else { VOp::Vpackuswb };
                 self.narrow_avx2(low, from, lanes, Some(pack))
             }
@@ -376,27 +406,26 @@ impl Lower<'_> {
         if to.bytes() > self.isa.vector_bytes() {
             return Ok(None);
         }
-        let len = self.len(to)?;
         let a = self.vec_or_memory(x, from, to)?;
         Ok(Some(match from.dtype {
-            DType::F16 => self.vec2(VOp::Vcvtph2ps, len, a),
+            DType::F16 => self.vop1(Vop::SingleFromHalf, Shape::of(to), a),
             _ => {
-                let wide = self.vec2(VOp::Vpmovzxwd, len, a);
-                self.vec_shift(VOp::Vpslld, len, wide, 16)
+                let words = Shape::ints(4, to.lanes.into());
+                let wide = self.vop1(Vop::WidenU, words, a);
+                self.vop1(Vop::ShlBy(16), words, wide)
             }
         }))
     }
 
     fn float_to_float(&mut self, x: Value, from: Type, to: Type) -> Result<Option<Reg>> {
-        let len = len_of(from.bytes().max(to.bytes()))?;
         match (from.dtype, to.dtype) {
             (DType::F32, DType::F64) => {
                 let a = self.vec_or_memory(x, from, to)?;
-                Ok(Some(self.vec2(VOp::Vcvtps2pd, len, a)))
+                Ok(Some(self.resize_float(a, to)))
             }
             (DType::F64, DType::F32) => {
                 let a = self.vec(x)?;
-                Ok(Some(self.vec2(VOp::Vcvtpd2ps, len, a)))
+                Ok(Some(self.resize_float(a, to)))
             }
             // Rounding twice would show.
             (DType::F64, _) => Ok(None),
@@ -408,10 +437,7 @@ impl Lower<'_> {
                 let Some(single) = self.half_to_single(x, from)? else { return Ok(None) };
                 match to_dtype {
                     DType::F32 => Ok(Some(single)),
-                    DType::F64 => {
-                        let len = self.len(to)?;
-                        Ok(Some(self.vec2(VOp::Vcvtps2pd, len, single)))
-                    }
+                    DType::F64 => Ok(Some(self.resize_float(single, to))),
                     _ => self.single_to_half(single, to),
                 }
             }
@@ -420,14 +446,11 @@ impl Lower<'_> {
 
     fn single_to_half(&mut self, a: Reg, to: Type) -> Result<Option<Reg>> {
         let lanes = usize::from(to.lanes);
-        let len = len_of(4 * lanes)?;
         if to.dtype == DType::F16 {
-            let dst = self.new_vec();
-            self.vec_store(VOp::Vcvtps2ph, len, dst, a, 0);
-            return Ok(Some(dst));
+            return Ok(Some(self.vop1(Vop::HalfFromSingle, Shape::of(to), a)));
         }
-        let wide = self.single_to_brain(a, len);
-        if self.isa == Isa::Avx512 {
+        let wide = self.single_to_brain(a, to.lanes);
+        if self.isa.has_masks() || !self.isa.is_x86() {
             return self.narrow(wide, 4, 2, lanes).map(Some);
         }
         // Values are below 2^16 already.
@@ -436,22 +459,30 @@ impl Lower<'_> {
 
     /// `f32` rounded to `bf16`, in the low halves of 32-bit elements. Half a unit less one, and
     /// one more if the last kept bit is set, makes ties go to even; NaN must not become infinite.
-    fn single_to_brain(&mut self, a: Reg, len: Len) -> Reg {
-        let top = self.vec_shift(VOp::Vpsrld, len, a, 16);
+    fn single_to_brain(&mut self, a: Reg, lanes: u8) -> Reg {
+        let shape = Shape::ints(4, lanes.into());
+        let top = self.vop1(Vop::ShrUBy(16), shape, a);
         let one = self.splat_const(1, 4);
-        let odd = self.vec3(VOp::Vpandd, len, top, one);
+        let odd = self.vop2(Vop::And, shape, top, one);
         let half = self.splat_const(0x7fff, 4);
-        let bias = self.vec3(VOp::Vpaddd, len, odd, half);
-        let sum = self.vec3(VOp::Vpaddd, len, a, bias);
-        let rounded = self.vec_shift(VOp::Vpsrld, len, sum, 16);
+        let bias = self.vop2(Vop::Add, shape, odd, half);
+        let sum = self.vop2(Vop::Add, shape, a, bias);
+        let rounded = self.vop1(Vop::ShrUBy(16), shape, sum);
         let nan = self.splat_const(0x7fc0, 4);
         let dst = self.new_vec();
-        if self.isa == Isa::Avx512 {
+        if !self.isa.is_x86() {
+            let number = Vop::Compare(Compare::Equal);
+            let mask = self.vop2(number, Shape { elem: Elem::F32, lanes }, a, a);
+            self.blend_wide(shape, dst, mask, nan, rounded.into());
+            return dst;
+        }
+        let len = x86::len_of(shape.bytes());
+        if self.isa.has_masks() {
             let mask = self.mask3(VOp::VcmppsMask, len, a, a, UNORDERED);
             self.blend_mask(4, len, dst, mask, rounded, nan.into());
         } else {
             let mask = self.vec3_imm(VOp::Vcmpps, len, a, a, UNORDERED);
-            self.blend_wide(4, len, dst, mask, rounded, nan.into());
+            self.blend_wide(shape, dst, mask, rounded, nan.into());
         }
         dst
     }
@@ -479,8 +510,18 @@ impl Lower<'_> {
         } else {
             (self.vec(x)?, from.dtype)
         };
+        if !self.isa.is_x86() {
+            let (short, wide) = (from.size() < to.dtype.size(), from.size() > to.dtype.size());
+            if wide {
+                // By way of `f64` it would be rounded twice.
+                return Ok(None);
+            }
+            let a = if short { self.resize(a.into(), from, 8, lanes)? } else { a };
+            let op = if from.is_signed() { Vop::FloatFromS } else { Vop::FloatFromU };
+            return Ok(Some(self.vop1(op, Shape::of(to), a)));
+        }
         let len = len_of(from.size().max(to.dtype.size()) * lanes)?;
-        let avx512 = self.isa == Isa::Avx512;
+        let avx512 = self.isa.has_masks();
         let op = match (from, double) {
             (DType::I32, false) => VOp::Vcvtdq2ps,
             (DType::I32, true) => VOp::Vcvtdq2pd,
@@ -499,22 +540,26 @@ impl Lower<'_> {
 
     /// Upper and lower halves convert exactly, so only their sum rounds.
     fn u32_to_single_avx2(&mut self, a: Reg, len: Len) -> Reg {
+        let lanes = (len.bytes() / 4) as u8;
+        let (ints, floats) = (Shape { elem: Elem::I32, lanes }, Shape { elem: Elem::F32, lanes });
         let low_bits = self.splat_const(0xffff, 4);
-        let low = self.vec3(VOp::Vpandd, len, a, low_bits);
+        let low = self.vop2(Vop::And, ints, a, low_bits);
         let low = self.vec2(VOp::Vcvtdq2ps, len, low);
-        let high = self.vec_shift(VOp::Vpsrld, len, a, 16);
+        let high = self.vop1(Vop::ShrUBy(16), ints, a);
         let high = self.vec2(VOp::Vcvtdq2ps, len, high);
         let scale = self.splat_const(65536f32.to_bits().into(), 4);
-        let high = self.vec3(VOp::Vmulps, len, high, scale);
-        self.vec3(VOp::Vaddps, len, high, low)
+        let high = self.vop2(Vop::Mul, floats, high, scale);
+        self.vop2(Vop::Add, floats, high, low)
     }
 
     /// The bits below the exponent of 2^52 count units; subtracting 2^52 leaves the number.
     fn u32_to_double_avx2(&mut self, a: Reg, len: Len) -> Reg {
-        let wide = self.vec2(VOp::Vpmovzxdq, len, a);
+        let lanes = (len.bytes() / 8) as u8;
+        let (ints, floats) = (Shape { elem: Elem::I64, lanes }, Shape { elem: Elem::F64, lanes });
+        let wide = self.vop1(Vop::WidenU, ints, a);
         let exponent = self.splat_const((2f64.powi(52)).to_bits(), 8);
-        let biased = self.vec3(VOp::Vpord, len, wide, exponent);
-        self.vec3(VOp::Vsubpd, len, biased, exponent)
+        let biased = self.vop2(Vop::Or, ints, wide, exponent);
+        self.vop2(Vop::Sub, floats, biased, exponent)
     }
 
     // ---- floats to integers ------------------------------------------------------------------
@@ -524,19 +569,22 @@ impl Lower<'_> {
     fn float_to_int(&mut self, a: Reg, from: Type, to: DType) -> Result<Option<Reg>> {
         if to.size() < 4 {
             let Some(wide) = self.float_to_int(a, from, DType::I32)? else { return Ok(None) };
-            let len = len_of(4 * usize::from(from.lanes))?;
+            let shape = Shape::ints(4, from.lanes.into());
             let (low, high) = (Scalar::lowest(to).to_i64(), Scalar::highest(to).to_i64());
             let low = self.splat_const(low as u32 as u64, 4);
             let high = self.splat_const(high as u32 as u64, 4);
-            let raised = self.vec3(VOp::Vpmaxsd, len, wide, low);
-            return Ok(Some(self.vec3(VOp::Vpminsd, len, raised, high)));
+            let raised = self.vop2(Vop::MaxS, shape, wide, low);
+            return Ok(Some(self.vop2(Vop::MinS, shape, raised, high)));
         }
         let lanes = usize::from(from.lanes);
         if to.size() * lanes > self.isa.vector_bytes() {
             return Ok(None);
         }
+        if self.isa.has(Has::SaturatingConversions) {
+            return Ok(Some(self.float_to_int_saturating(a, from, to)));
+        }
         let len = len_of(to.size().max(from.dtype.size()) * lanes)?;
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             return self.float_to_int_avx512(a, from, to, len).map(Some);
         }
         match (from.dtype, to) {
@@ -558,6 +606,24 @@ impl Lower<'_> {
                 Ok(Some(self.vec2(VOp::Vcvttpd2dq, len, a)))
             }
             _ => Ok(None),
+        }
+    }
+
+    /// Converts to integers as wide as the floats, which the instruction does just so.
+    fn float_to_int_saturating(&mut self, a: Reg, from: Type, to: DType) -> Reg {
+        let (lanes, size) = (usize::from(from.lanes), from.dtype.size().max(to.size()));
+        let a = match from.dtype.size() < size {
+            true => self.resize_float(a, Type { dtype: DType::F64, lanes: from.lanes }),
+            false => a,
+        };
+        let (convert, narrow) = match to.is_signed() {
+            true => (Vop::IntSFromFloat, Vop::NarrowSatS),
+            false => (Vop::IntUFromFloat, Vop::NarrowSatU),
+        };
+        let converted = self.vop1(convert, Shape::ints(size, lanes), a);
+        match size > to.size() {
+            true => self.vop1(narrow, Shape::ints(to.size(), lanes), converted),
+            false => converted,
         }
     }
 
@@ -603,40 +669,22 @@ impl Lower<'_> {
     fn ramp_narrow(&mut self, base: u32, step: i64, to: Type) -> Result<Reg> {
         let affine = self.affines[base as usize].clone();
         let start = self.materialise(&affine);
-        let len = self.len(to)?;
-        let base = self.broadcast_gpr(start, 4, len);
+        self.len(to)?;
+        let base = self.broadcast_gpr(start, Shape::of(to));
         let steps: Vec<u8> =
             (0..16i64).flat_map(|i| (i.wrapping_mul(step) as u32).to_le_bytes()).collect();
         let steps = if step == 1 { ramp_bytes(4) } else { steps };
         let steps = self.constant_reg(ConstData::Bytes(steps));
-        Ok(self.vec3(VOp::Vpaddd, len, base, steps))
+        Ok(self.vop2(Vop::Add, Shape::of(to), base, steps))
     }
 
     /// A general register in all elements.
-    pub(super) fn broadcast_gpr(&mut self, reg: Reg, size: usize, len: Len) -> Reg {
-        if self.isa == Isa::Avx512 {
-            let op = match size {
-                1 => VOp::VpbroadcastbGpr,
-                2 => VOp::VpbroadcastwGpr,
-                4 => VOp::VpbroadcastdGpr,
-                _ => VOp::VpbroadcastqGpr,
-            };
-            let dst = self.new_vec();
-            self.push(Inst::Vec(VecInst { reg: dst, ..plain(op, len, reg.into()) }));
-            return dst;
+    pub(super) fn broadcast_gpr(&mut self, reg: Reg, shape: Shape) -> Reg {
+        if self.isa.has(Has::BroadcastGpr) {
+            return self.vop1(Vop::BroadcastGpr, shape, reg);
         }
-        let one = self.gpr_to_vec(reg, size);
-        self.vec2(broadcast(size), len, one)
-    }
-}
-
-/// The instruction that repeats an element from the start of a register or memory.
-pub(super) const fn broadcast(size: usize) -> VOp {
-    match size {
-        1 => VOp::Vpbroadcastb,
-        2 => VOp::Vpbroadcastw,
-        4 => VOp::Vpbroadcastd,
-        _ => VOp::Vpbroadcastq,
+        let one = self.gpr_to_vec(reg, shape.elem.size());
+        self.vop1(Vop::Broadcast, shape, one)
     }
 }
 

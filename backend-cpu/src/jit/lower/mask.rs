@@ -1,13 +1,14 @@
 //! Vectors of bools, and bools that select between vectors.
 //!
 //! With AVX-512 a bool vector is a mask register, one bit per lane; bits beyond the lanes are
-//! arbitrary, and whoever could notice clears them. With AVX2 it is a vector whose elements are
+//! arbitrary, and whoever could notice clears them. Elsewhere it is a vector whose elements are
 //! all ones or zero; their width is that of the operands it was compared from, and is changed
-//! where it meets elements of another width.
+//! where it meets elements of another width ([`Isa::bools`](crate::jit::Isa)).
 
-use super::super::asm::{Alu, Len, Size, VOp};
-use super::super::machine::{Class, ConstData, Inst, Operand, Reg};
-use super::super::target::Isa;
+use super::super::machine::{
+    Alu, Bools, Class, Compare, ConstData, Has, Inst, Operand, Reg, Shape, Shift, Size, Vop,
+};
+use super::super::x86::asm::{Len, VOp};
 use super::vector::is_vector_scalar;
 use super::{EmitError, Lower, Result, Val, len_of};
 use zyx_core::ir::{Type, Value};
@@ -20,43 +21,36 @@ impl Lower<'_> {
     pub(super) fn compare(&mut self, value: Value, op: BinaryOp, x: Value, y: Value) -> Result<()> {
         let ty = self.ty(x);
         let len = self.len(ty)?;
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let (a, b) = self.operands(x, y, matches!(op, BinaryOp::Eq | BinaryOp::Ne))?;
             let (instruction, imm) = mask_compare(op, ty);
             let mask = self.mask3(instruction, len, a, b, imm);
             self.set(value, Val::Mask(mask));
             return Ok(());
         }
-        let size = ty.dtype.size();
-        let reg = if ty.dtype.is_float() {
+        let (shape, signed) = (Shape::of(ty), ty.dtype.is_signed() || ty.dtype.is_float());
+        let reg = if ty.dtype.is_float() || self.isa.has(Has::IntCompare) {
             let (a, b) = self.operands(x, y, matches!(op, BinaryOp::Eq | BinaryOp::Ne))?;
-            let instruction = match (ty.dtype, ty.lanes) {
-                (DType::F32, 1) => VOp::Vcmpss,
-                (DType::F32, _) => VOp::Vcmpps,
-                (_, 1) => VOp::Vcmpsd,
-                _ => VOp::Vcmppd,
-            };
-            self.vec3_imm(instruction, len, a, b, float_predicate(op))
+            self.vop2(Vop::Compare(comparison(op, signed)), shape, a, b)
         } else {
             let (a, b) = (self.vec(x)?, self.vec(y)?);
-            let equal = [VOp::Vpcmpeqb, VOp::Vpcmpeqw, VOp::Vpcmpeqd, VOp::Vpcmpeqq];
             let (reg, negate) = match op {
-                BinaryOp::Lt => (self.greater_avx2(ty, b, a), false),
-                BinaryOp::Le => (self.greater_avx2(ty, a, b), true),
-                _ => {
-                    let instruction = equal[size.trailing_zeros() as usize];
-                    (self.vec3(instruction, len, a, b), op == BinaryOp::Ne)
-                }
+                BinaryOp::Lt => (self.greater(shape, signed, b, a), false),
+                BinaryOp::Le => (self.greater(shape, signed, a, b), true),
+                _ => (self.vop2(Vop::Compare(Compare::Equal), shape, a, b), op == BinaryOp::Ne),
             };
-            if negate { self.not_wide(reg, len) } else { reg }
+            if negate { self.not_wide(reg, shape) } else { reg }
         };
-        self.set(value, Val::Wide(reg, size as u8));
+        self.set(value, Val::Wide(reg, ty.dtype.size() as u8));
         Ok(())
     }
 
-    fn not_wide(&mut self, reg: Reg, len: Len) -> Reg {
+    fn not_wide(&mut self, reg: Reg, shape: Shape) -> Reg {
+        if self.isa.has(Has::SignOps) {
+            return self.vop1(Vop::Not, shape, reg);
+        }
         let ones = self.splat_const(u64::MAX, 8);
-        self.vec3(VOp::Vpxord, len, reg, ones)
+        self.vop2(Vop::Xor, shape, reg, ones)
     }
 
     // ---- access ------------------------------------------------------------------------------
@@ -85,7 +79,7 @@ impl Lower<'_> {
 
     pub(super) fn mask_from_gpr(&mut self, bits: Reg, lanes: u8) -> Reg {
         let op = if lanes > 16 { VOp::KmovqFromGpr } else { VOp::KmovwFromGpr };
-        self.mask2(op, Len::X, bits, 0)
+        self.mask2(op, bits)
     }
 
     /// A mask register as bits in a general one, with only `lanes` of them.
@@ -99,7 +93,7 @@ impl Lower<'_> {
         bits
     }
 
-    /// Bools as elements of `size` bytes (AVX2).
+    /// Bools as elements of `size` bytes.
     pub(super) fn wide(&mut self, value: Value, size: usize) -> Result<Reg> {
         let lanes = usize::from(self.ty(value).lanes);
         match self.val(value) {
@@ -127,6 +121,15 @@ impl Lower<'_> {
         if lanes * to > self.isa.vector_bytes() {
             return Err(EmitError::new("a mask wider than a register"));
         }
+        if !self.isa.is_x86() {
+            // One step at a time.
+            let (op, next) = match from < to {
+                true => (Vop::WidenS, 2 * from),
+                false => (Vop::Narrow, from / 2),
+            };
+            let reg = self.vop1(op, Shape::ints(next, lanes), reg);
+            return self.widen(reg, next, to, lanes);
+        }
         let len = len_of(lanes * from.max(to))?;
         match (from, to) {
             (1, 2) => Ok(self.vec2(VOp::Vpmovsxbw, len, reg)),
@@ -147,7 +150,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Halves the width of elements: the low half of 64-bit ones, or by a saturating pack.
+    /// Halves the width of elements: the low half of 64-bit ones, or by a saturating pack (AVX2).
     pub(super) fn narrow_avx2(
         &mut self,
         reg: Reg,
@@ -173,16 +176,15 @@ impl Lower<'_> {
 
     pub(super) fn mask_not(&mut self, value: Value, x: Value) -> Result<()> {
         let lanes = self.ty(x).lanes;
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let a = self.mask(x)?;
             let op = if lanes > 16 { VOp::Knotq } else { VOp::Knotw };
-            let mask = self.mask2(op, Len::X, a, 0);
+            let mask = self.mask2(op, a);
             self.set(value, Val::Mask(mask));
         } else {
             let size = self.width_of(x);
             let a = self.wide(x, size)?;
-            let len = len_of(usize::from(lanes) * size)?;
-            let reg = self.not_wide(a, len);
+            let reg = self.not_wide(a, Shape::ints(size, lanes.into()));
             self.set(value, Val::Wide(reg, size as u8));
         }
         Ok(())
@@ -205,7 +207,7 @@ impl Lower<'_> {
         y: Value,
     ) -> Result<()> {
         let lanes = self.ty(x).lanes;
-        let avx512 = self.isa == Isa::Avx512;
+        let avx512 = self.isa.has_masks();
         let (a, b, size) = if avx512 {
             (self.mask(x)?, self.mask(y)?, 0)
         } else {
@@ -220,16 +222,14 @@ impl Lower<'_> {
             if avx512 {
                 return Ok(it.mask3(op.mask(lanes > 16), Len::X, a, b, 0));
             }
-            let len = len_of(usize::from(lanes) * size)?;
-            Ok(it.vec3(op.wide(), len, a, b))
+            Ok(it.vop2(op.wide(), Shape::ints(size, lanes.into()), a, b))
         };
         let not = |it: &mut Self, a: Reg| -> Result<Reg> {
             if avx512 {
                 let op = if lanes > 16 { VOp::Knotq } else { VOp::Knotw };
-                return Ok(it.mask2(op, Len::X, a, 0));
+                return Ok(it.mask2(op, a));
             }
-            let len = len_of(usize::from(lanes) * size)?;
-            Ok(it.not_wide(a, len))
+            Ok(it.not_wide(a, Shape::ints(size, lanes.into())))
         };
         let reg = match op {
             BinaryOp::Add | BinaryOp::Max | BinaryOp::Or => logic(self, Logic::Or, a, b)?,
@@ -250,9 +250,9 @@ impl Lower<'_> {
     }
 
     fn set_bools(&mut self, value: Value, reg: Reg, size: usize) {
-        let val = match self.isa {
-            Isa::Avx512 => Val::Mask(reg),
-            Isa::Avx2 => Val::Wide(reg, size as u8),
+        let val = match self.isa.bools() {
+            Bools::MaskRegister => Val::Mask(reg),
+            Bools::WideLanes => Val::Wide(reg, size as u8),
         };
         self.set(value, val);
     }
@@ -267,7 +267,7 @@ impl Lower<'_> {
     ) -> Result<()> {
         let lanes = self.ty(value).lanes;
         let wide = lanes > 16;
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let (c, x, y) = (self.mask(cond)?, self.mask(x)?, self.mask(y)?);
             let taken = self.mask3(Logic::And.mask(wide), Len::X, c, x, 0);
             let other = self.mask3(Logic::AndNot.mask(wide), Len::X, c, y, 0);
@@ -275,10 +275,10 @@ impl Lower<'_> {
             self.set_bools(value, reg, 0);
         } else {
             let size = self.width_of(cond);
-            let len = len_of(usize::from(lanes) * size)?;
+            let shape = Shape::ints(size, lanes.into());
             let (c, x, y) = (self.wide(cond, size)?, self.wide(x, size)?, self.wide(y, size)?);
             let reg = self.new_vec();
-            self.blend_wide(size, len, reg, c, y, x.into());
+            self.blend_wide(shape, reg, c, y, x.into());
             self.set_bools(value, reg, size);
         }
         Ok(())
@@ -290,15 +290,15 @@ impl Lower<'_> {
     pub(super) fn bools_to_elements(&mut self, x: Value, ty: Type, bits: u64) -> Result<Reg> {
         let (len, size) = (self.len(ty)?, ty.dtype.size());
         let element = self.splat_const(bits, size);
-        match self.isa {
-            Isa::Avx512 => {
+        match self.isa.bools() {
+            Bools::MaskRegister => {
                 let mask = self.mask(x)?;
                 let op = [VOp::Vmovdqu8, VOp::Vmovdqu16, VOp::Vmovups, VOp::Vmovupd];
                 Ok(self.vec2_zeroed(op[size.trailing_zeros() as usize], len, mask, element))
             }
-            Isa::Avx2 => {
+            Bools::WideLanes => {
                 let mask = self.wide(x, size)?;
-                Ok(self.vec3(VOp::Vpandd, len, mask, element))
+                Ok(self.vop2(Vop::And, Shape::of(ty), mask, element))
             }
         }
     }
@@ -306,17 +306,17 @@ impl Lower<'_> {
     /// Bools of elements that are not zero, from elements of `ty` (an integer or bytes of bools).
     pub(super) fn elements_to_bools(&mut self, value: Value, reg: Reg, ty: Type) -> Result<()> {
         let (len, size) = (self.len(ty)?, ty.dtype.size());
-        match self.isa {
-            Isa::Avx512 => {
+        match self.isa.bools() {
+            Bools::MaskRegister => {
                 let op = [VOp::Vptestmb, VOp::Vptestmw, VOp::Vptestmd, VOp::Vptestmq];
                 let mask = self.mask3(op[size.trailing_zeros() as usize], len, reg, reg, 0);
                 self.set(value, Val::Mask(mask));
             }
-            Isa::Avx2 => {
+            Bools::WideLanes => {
                 let zero = self.splat_const(0, 8);
-                let op = [VOp::Vpcmpeqb, VOp::Vpcmpeqw, VOp::Vpcmpeqd, VOp::Vpcmpeqq];
-                let is_zero = self.vec3(op[size.trailing_zeros() as usize], len, reg, zero);
-                let reg = self.not_wide(is_zero, len);
+                let shape = Shape::of(ty);
+                let is_zero = self.vop2(Vop::Compare(Compare::Equal), shape, reg, zero);
+                let reg = self.not_wide(is_zero, shape);
                 self.set(value, Val::Wide(reg, size as u8));
             }
         }
@@ -334,12 +334,13 @@ impl Lower<'_> {
         let bit = self.gpr(x);
         let all = self.new_reg(Class::Gpr);
         self.push(Inst::Neg { size: Size::B64, dst: all, a: bit });
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let mask = self.mask_from_gpr(all, lanes);
             self.set(value, Val::Mask(mask));
         } else {
             let one = self.gpr_to_vec(all, 8);
-            let reg = self.vec2(VOp::Vpbroadcastd, Len::Y, one);
+            let words = Shape::ints(4, self.isa.vector_bytes() / 4);
+            let reg = self.vop1(Vop::Broadcast, words, one);
             let size = natural_width(lanes.into(), self.isa.vector_bytes());
             self.set(value, Val::Wide(reg, size as u8));
         }
@@ -356,14 +357,14 @@ impl Lower<'_> {
         let all = self.imm(lanes.into());
         let many = test(super::Cond::Greater, none, Operand::Imm(lanes.into()));
         self.push(Inst::Select { size, dst: most, test: many, x: all, y: none });
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             // Ones shifted out at the top: bits 0 .. n remain. A count of 64 shifts by 0.
             let ones = self.imm(u64::MAX);
             let (left, bits) = (self.new_reg(Class::Gpr), self.new_reg(Class::Gpr));
             let sixty_four = self.imm(64);
             let b = Operand::Reg(most);
             self.push(Inst::Alu { op: Alu::Sub, size, dst: left, a: sixty_four, b });
-            self.push(Inst::ShiftBy { op: VOp::Shrx64, dst: bits, a: ones, by: left });
+            self.push(Inst::ShiftBy { op: Shift::Shr, size, dst: bits, a: ones, by: left });
             // Shifting by 64 shifts by 0: no lanes at all must be told apart.
             let bits_or_none = self.new_reg(Class::Gpr);
             let empty = test(super::Cond::Equal, most, Operand::Imm(0));
@@ -374,14 +375,9 @@ impl Lower<'_> {
             let width = natural_width(lanes.into(), self.isa.vector_bytes());
             let ramp = self.constant_reg(ConstData::Bytes(ramp_bytes(width)));
             let one = self.gpr_to_vec(most, 8);
-            let (broadcast, greater) = match width {
-                8 => (VOp::Vpbroadcastq, VOp::Vpcmpgtq),
-                4 => (VOp::Vpbroadcastd, VOp::Vpcmpgtd),
-                2 => (VOp::Vpbroadcastw, VOp::Vpcmpgtw),
-                _ => (VOp::Vpbroadcastb, VOp::Vpcmpgtb),
-            };
-            let counts = self.vec2(broadcast, Len::Y, one);
-            let reg = self.vec3(greater, Len::Y, counts, ramp);
+            let shape = Shape::ints(width, self.isa.vector_bytes() / width);
+            let counts = self.vop1(Vop::Broadcast, shape, one);
+            let reg = self.greater(shape, true, counts, ramp);
             self.set(value, Val::Wide(reg, width as u8));
         }
     }
@@ -392,13 +388,15 @@ impl Lower<'_> {
         debug_assert!(is_vector_scalar(ty.dtype));
         let (len, zero) = (self.len(ty)?, self.splat_const(0, 8));
         let a = self.vec(x)?;
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let (op, imm) = mask_compare(BinaryOp::Ne, ty);
             let mask = self.mask3(op, len, a, zero, imm);
             self.set(value, Val::Mask(mask));
         } else {
-            let op = if ty.dtype == DType::F32 { VOp::Vcmpps } else { VOp::Vcmppd };
-            let reg = self.vec3_imm(op, len, a, zero, float_predicate(BinaryOp::Ne));
+            // A scalar is compared as the shortest vector.
+            let lanes = ty.lanes.max(16 / ty.dtype.size() as u8);
+            let shape = Shape { lanes, ..Shape::of(ty) };
+            let reg = self.vop2(Vop::Compare(Compare::NotEqual), shape, a, zero);
             self.set(value, Val::Wide(reg, ty.dtype.size() as u8));
         }
         Ok(())
@@ -422,6 +420,18 @@ pub(super) fn ramp_bytes(size: usize) -> Vec<u8> {
 /// The low `lanes` bits.
 pub(super) const fn lane_bits(lanes: u8) -> u64 {
     if lanes >= 64 { u64::MAX } else { (1 << lanes) - 1 }
+}
+
+/// How lanes are compared.
+fn comparison(op: BinaryOp, signed: bool) -> Compare {
+    match op {
+        BinaryOp::Eq => Compare::Equal,
+        BinaryOp::Ne => Compare::NotEqual,
+        BinaryOp::Lt if signed => Compare::Less,
+        BinaryOp::Lt => Compare::Below,
+        _ if signed => Compare::LessEqual,
+        _ => Compare::BelowEqual,
+    }
 }
 
 /// Predicates that do not signal; "not equal" holds for NaN.
@@ -484,12 +494,12 @@ impl Logic {
         }
     }
 
-    const fn wide(self) -> VOp {
+    const fn wide(self) -> Vop {
         match self {
-            Self::And => VOp::Vpandd,
-            Self::AndNot => VOp::Vpandnd,
-            Self::Or => VOp::Vpord,
-            Self::Xor => VOp::Vpxord,
+            Self::And => Vop::And,
+            Self::AndNot => Vop::AndNot,
+            Self::Or => Vop::Or,
+            Self::Xor => Vop::Xor,
         }
     }
 }

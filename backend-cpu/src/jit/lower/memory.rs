@@ -1,19 +1,20 @@
 //! Loads, stores, guards and storage.
 //!
-//! A load is not emitted where it stands: it stays pending until its value is needed, so that a
-//! single use can read memory itself. Stores, atomics and region boundaries flush what is
+//! Where operands may be in memory, a load is not emitted where it stands: it stays pending until its
+//! value is needed, so that a single use can read memory itself. Stores, atomics and region boundaries flush what is
 //! pending, which keeps the order of accesses.
 //!
 //! A guard becomes a branch around the access (scalar conditions) or a masked access (vectors).
-//! Accesses the hardware has no instruction for (narrow gathers, masked narrow elements on AVX2,
-//! scatters on AVX2) go lane by lane through the stack.
+//! Accesses the hardware has no instruction for (narrow gathers, masked narrow elements and scatters
+//! on AVX2, all of them on NEON) go lane by lane.
 
-use super::super::asm::{Len, VOp};
-use super::super::machine::{Addr, Class, ConstData, Effect, Extend, Inst, Reg, Test, VecInst};
-use super::super::target::Isa;
+use super::super::machine::{
+    Addr, Bools, Class, ConstData, Effect, Extend, Inst, Place, Reg, Shape, Test, VecInst, Vop,
+};
+use super::super::x86::asm::VOp;
 use super::address::{Affine, Root};
 use super::vector::is_vector_scalar;
-use super::{EmitError, Lower, MAX_FRAME, Result, Storage, Val, len_of, plain};
+use super::{EmitError, Lower, MAX_FRAME, Result, Storage, Val, len_of};
 use crate::facts::Slot;
 use zyx_core::DType;
 use zyx_core::ir::{Access, Op, ParamInfo, Space, Type, Value};
@@ -103,8 +104,9 @@ impl Lower<'_> {
     /// Loads a scalar of any dtype.
     pub(super) fn load_scalar(&mut self, addr: Addr, dtype: DType) -> Val {
         if is_vector_scalar(dtype) {
-            let op = if dtype == DType::F32 { VOp::VmovssLoad } else { VOp::VmovsdLoad };
-            return Val::Vec(self.vec2(op, Len::X, addr));
+            let dst = self.new_vec();
+            self.load_bytes(dst, addr, dtype.size());
+            return Val::Vec(dst);
         }
         let dst = self.new_reg(Class::Gpr);
         self.push(Inst::Extend { kind: extension(dtype), dst, src: addr.into() });
@@ -114,12 +116,7 @@ impl Lower<'_> {
     /// Loads a float scalar or a vector of consecutive elements into `dst`, or a bool vector into
     /// a register of its own.
     fn load_to(&mut self, value: Value, dst: Reg, addr: Addr, ty: Type) -> Val {
-        if ty.lanes == 1 {
-            let op = if ty.dtype == DType::F32 { VOp::VmovssLoad } else { VOp::VmovsdLoad };
-            self.vec2_to(op, Len::X, dst, addr, 0);
-            return Val::Vec(dst);
-        }
-        if ty.dtype == DType::Bool {
+        if ty.dtype == DType::Bool && ty.is_vector() {
             let bytes = self.new_vec();
             self.load_bytes(bytes, addr, ty.bytes());
             let bytes_ty = ty.with(DType::U8);
@@ -134,34 +131,12 @@ impl Lower<'_> {
     }
 
     /// Loads a power of two of bytes.
-    fn load_bytes(&mut self, dst: Reg, addr: Addr, bytes: usize) {
-        match bytes {
-            1 | 2 => {
-                let low = self.new_reg(Class::Gpr);
-                let kind = if bytes == 1 { Extend::Zero8 } else { Extend::Zero16 };
-                self.push(Inst::Extend { kind, dst: low, src: addr.into() });
-                self.vec2_to(VOp::Vmovd, Len::X, dst, low, 0);
-            }
-            4 => self.vec2_to(VOp::VmovssLoad, Len::X, dst, addr, 0),
-            8 => self.vec2_to(VOp::VmovsdLoad, Len::X, dst, addr, 0),
-            16 => self.vec2_to(VOp::Vmovups, Len::X, dst, addr, 0),
-            32 => self.vec2_to(VOp::Vmovups, Len::Y, dst, addr, 0),
-            _ => self.vec2_to(VOp::Vmovups, Len::Z, dst, addr, 0),
-        }
+    pub(super) fn load_bytes(&mut self, dst: Reg, addr: Addr, bytes: usize) {
+        self.push(Inst::VecLoad { dst, addr, bytes: bytes as u8 });
     }
 
-    fn store_bytes(&mut self, addr: Addr, src: Reg, bytes: usize) {
-        match bytes {
-            1 | 2 => {
-                let src = self.vec_to_gpr(src, 4);
-                self.push(Inst::Store { width: bytes.trailing_zeros() as u8, addr, src });
-            }
-            4 => self.vec_store(VOp::VmovssStore, Len::X, addr, src, 0),
-            8 => self.vec_store(VOp::VmovsdStore, Len::X, addr, src, 0),
-            16 => self.vec_store(VOp::VmovupsStore, Len::X, addr, src, 0),
-            32 => self.vec_store(VOp::VmovupsStore, Len::Y, addr, src, 0),
-            _ => self.vec_store(VOp::VmovupsStore, Len::Z, addr, src, 0),
-        }
+    pub(super) fn store_bytes(&mut self, addr: Addr, src: Reg, bytes: usize) {
+        self.push(Inst::VecStore { addr, src, bytes: bytes as u8 });
     }
 
     /// Stores a value of any type as it lies in memory.
@@ -255,6 +230,9 @@ impl Lower<'_> {
                     self.fetch_ahead(value, root, &index, ty);
                     self.set(value, Val::Pending(addr));
                     self.pending.push(value);
+                    if !self.isa.folds_memory() {
+                        self.force(value, addr);
+                    }
                 } else {
                     self.load_guarded(value, addr, ty, &guard.tests)?;
                 }
@@ -268,9 +246,10 @@ impl Lower<'_> {
             }
             (Spot::Same(index), None) if guard.tests.is_empty() && ty.dtype != DType::Bool => {
                 let addr = self.address(root, &index, element);
-                let len = self.len(ty)?;
+                let shape = Shape::ints(ty.dtype.size(), ty.lanes.into());
                 let dst = self.target(value);
-                self.vec2_to(super::cast::broadcast(ty.dtype.size()), len, dst, addr, 0);
+                let from = self.element_place(addr, ty.dtype.size());
+                self.vop_to(Vop::Broadcast, shape, dst, Reg::NONE, from);
                 self.set(value, Val::Vec(dst));
                 Ok(())
             }
@@ -284,6 +263,16 @@ impl Lower<'_> {
             }
             (spot, cond) => self.load_lanes(value, root, spot, ty, cond, &guard.tests),
         }
+    }
+
+    /// What a broadcast reads: the element itself, or the start of a register.
+    fn element_place(&mut self, addr: Addr, size: usize) -> Place {
+        if self.isa.folds_memory() {
+            return addr.into();
+        }
+        let first = self.new_vec();
+        self.load_bytes(first, addr, size);
+        first.into()
     }
 
     /// Bytes between consecutive indices: an `Alloc` of vectors counts whole vectors.
@@ -364,7 +353,7 @@ impl Lower<'_> {
                 self.store_masked(addr, value, mask)
             }
             (Spot::Scattered(index), cond)
-                if self.isa == Isa::Avx512 && self.can_gather(ty, index) =>
+                if self.isa.has_masks() && self.can_gather(ty, index) =>
             {
                 let masked = cond.is_some() || !guard.tests.is_empty();
                 let mask = match masked {
@@ -405,8 +394,7 @@ impl Lower<'_> {
                     let size = self.ty(value).dtype.size() as u8;
                     let data = ConstData::Splat { bits, size };
                     let id = self.constant_id(data);
-                    let len = self.isa.widest();
-                    self.push(Inst::Const { dst: slot, len, id });
+                    self.push(Inst::Const { dst: slot, id });
                     return Ok(());
                 }
                 let src = self.vec(value)?;
@@ -426,7 +414,7 @@ impl Lower<'_> {
         if tests.is_empty() {
             return None;
         }
-        let label = self.asm.label();
+        let label = self.new_label();
         for test in tests {
             self.push(Inst::Branch { test: test.not(), label });
         }
@@ -452,11 +440,7 @@ impl Lower<'_> {
         let dst = self.new_vec();
         self.zero_vec(dst);
         let end = self.branch_around(tests);
-        if ty.lanes == 1 {
-            self.load_to(value, dst, addr, ty);
-        } else {
-            self.load_bytes(dst, addr, ty.bytes());
-        }
+        self.load_bytes(dst, addr, ty.bytes());
         self.bind(end);
         if ty.dtype == DType::Bool {
             return self.elements_to_bools(value, dst, ty.with(DType::U8));
@@ -468,7 +452,10 @@ impl Lower<'_> {
     /// Whether elements of this type can be loaded and stored under a mask.
     fn can_mask(&self, ty: Type) -> bool {
         let wide_enough = ty.dtype.size() >= 4;
-        ty.is_vector() && ty.dtype != DType::Bool && (self.isa == Isa::Avx512 || wide_enough)
+        ty.is_vector()
+            && ty.dtype != DType::Bool
+            && self.isa.masks_memory()
+            && (self.isa.has_masks() || wide_enough)
     }
 
     /// `bits` if all tests hold, else zero.
@@ -482,24 +469,23 @@ impl Lower<'_> {
         })
     }
 
-    /// A mask of all lanes or none (AVX-512), or elements all ones or zero (AVX2).
+    /// A mask of all lanes or none (AVX-512), or elements all ones or zero.
     fn splat_tests(&mut self, tests: &[Test], ty: Type) -> Result<Reg> {
         let ones = self.imm(u64::MAX);
         let bits = self.zero_unless(ones, tests);
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             return Ok(self.mask_from_gpr(bits, ty.lanes));
         }
-        let len = self.len(ty)?;
-        Ok(self.broadcast_gpr(bits, 8, len))
+        Ok(self.broadcast_gpr(bits, Shape::ints(8, ty.bytes().div_ceil(8))))
     }
 
     /// The mask of an access of `ty`: lanes where `cond` and all tests hold, none beyond the
-    /// vector. A mask register, or elements as wide as those of `ty` (AVX2).
+    /// vector. A mask register, or elements as wide as those of `ty`.
     fn access_mask(&mut self, cond: Option<Value>, tests: &[Test], ty: Type) -> Result<Reg> {
         let len = self.len(ty)?;
         let Some(cond) = cond else { return self.splat_tests(tests, ty) };
         let short = ty.bytes() < 16;
-        if self.isa == Isa::Avx512 {
+        if self.isa.has_masks() {
             let mask = self.mask(cond)?;
             if !short && tests.is_empty() {
                 return Ok(mask);
@@ -524,12 +510,12 @@ impl Lower<'_> {
     fn load_masked(&mut self, value: Value, addr: Addr, ty: Type, mask: Reg) {
         let len = len_of(ty.bytes()).expect("invariant: the type was checked to fit");
         let size = ty.dtype.size();
-        let dst = match self.isa {
-            Isa::Avx512 => {
+        let dst = match self.isa.bools() {
+            Bools::MaskRegister => {
                 let op = [VOp::Vmovdqu8, VOp::Vmovdqu16, VOp::Vmovups, VOp::Vmovupd];
                 self.vec2_zeroed(op[size.trailing_zeros() as usize], len, mask, addr)
             }
-            Isa::Avx2 => {
+            Bools::WideLanes => {
                 let op = if size == 4 { VOp::Vmaskmovps } else { VOp::Vmaskmovpd };
                 self.vec3(op, len, mask, addr)
             }
@@ -541,16 +527,16 @@ impl Lower<'_> {
         let ty = self.ty(value);
         let (len, size) = (self.len(ty)?, ty.dtype.size());
         let reg = self.vec(value)?;
-        let it = match self.isa {
-            Isa::Avx512 => {
+        let it = match self.isa.bools() {
+            Bools::MaskRegister => {
                 let op =
                     [VOp::Vmovdqu8Store, VOp::Vmovdqu16Store, VOp::VmovupsStore, VOp::VmovupdStore];
                 let op = op[size.trailing_zeros() as usize];
-                VecInst { reg, mask, effect: Effect::Store, ..plain(op, len, addr.into()) }
+                VecInst { reg, mask, effect: Effect::Store, ..VecInst::new(op, len, addr) }
             }
-            Isa::Avx2 => {
+            Bools::WideLanes => {
                 let op = if size == 4 { VOp::VmaskmovpsStore } else { VOp::VmaskmovpdStore };
-                VecInst { reg, vvvv: mask, effect: Effect::Store, ..plain(op, len, addr.into()) }
+                VecInst { reg, vvvv: mask, effect: Effect::Store, ..VecInst::new(op, len, addr) }
             }
         };
         self.push(Inst::Vec(it));

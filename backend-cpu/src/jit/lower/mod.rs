@@ -25,12 +25,13 @@ mod scattered;
 mod vector;
 
 use super::EmitError;
-use super::asm::{Assembler, Cond, Label, Len, Size, VOp};
 use super::dead;
 use super::machine::{
-    Addr, Class, ConstData, ConstId, Effect, Inst, Operand, Place, Reg, Test, VecInst,
+    Addr, Class, Cond, ConstData, ConstId, Effect, Inst, Label, Operand, Place, Reg, Shape, Size,
+    Test, VecInst, Vop,
 };
 use super::target::{Isa, Target};
+use super::x86::asm::{Len, VOp};
 use crate::facts::{Facts, Slot};
 use crate::split::Part;
 use address::{Affine, Atom, Counter, LoopState};
@@ -44,6 +45,8 @@ pub(super) struct Function {
     pub(super) insts: Vec<Inst>,
     pub(super) classes: Vec<Class>,
     pub(super) constants: Vec<ConstData>,
+    /// How many labels it has.
+    pub(super) labels: u32,
     /// Bytes of the stack frame taken by storage.
     pub(super) frame: u32,
     /// Bytes of scratch memory each running thread has to provide.
@@ -62,7 +65,7 @@ enum Val {
     Vec(Reg),
     /// Bools in a mask register (AVX-512). Bits beyond the lanes are arbitrary.
     Mask(Reg),
-    /// Bools as elements of this many bytes, all ones or zero (AVX2).
+    /// Bools as elements of this many bytes, all ones or zero (where there are no mask registers).
     Wide(Reg, u8),
     /// A literal, in all lanes.
     Const(u64),
@@ -124,7 +127,7 @@ pub(super) struct Lower<'a> {
     revisits: Vec<bool>,
     isa: Isa,
     stream_from: u64,
-    asm: &'a mut Assembler,
+    labels: u32,
     vals: Vec<Val>,
     regions: Vec<Region>,
     loops: Vec<LoopState>,
@@ -142,6 +145,8 @@ pub(super) struct Lower<'a> {
     half: Option<pairs::Half>,
     /// Frame places of operands of calls, made when first needed.
     buffers: Option<[i32; 4]>,
+    /// The address of a zero in the frame, made when first needed.
+    zero: Option<Reg>,
     frame: u32,
     scratch: usize,
     args: Reg,
@@ -152,9 +157,9 @@ pub(super) struct Lower<'a> {
 
 type Result<T> = std::result::Result<T, EmitError>;
 
-/// Whether storage of such elements may be registers: bools in AVX2 have several widths.
+/// Whether storage of such elements may be registers: bools as elements have several widths.
 pub(super) fn fits_registers(ty: Type, isa: Isa) -> bool {
-    !(ty.dtype == DType::Bool && ty.is_vector() && isa == Isa::Avx2)
+    !(ty.dtype == DType::Bool && ty.is_vector() && !isa.has_masks())
 }
 
 /// Lowers one part of a kernel.
@@ -163,16 +168,15 @@ pub(super) fn lower(
     facts: &Facts,
     part: &Part,
     target: Target,
-    asm: &mut Assembler,
 ) -> Result<Function> {
-    let mut it = Lower::new(kernel, facts, target, asm);
+    let mut it = Lower::new(kernel, facts, target);
     for (value, op, ty) in kernel.iter() {
         if part.ops[value.idx()] {
             it.op(value, op, ty, part.parallel == Some(value))?;
         }
     }
     it.finish_half()?;
-    Ok(it.finish())
+    it.finish()
 }
 
 /// Lowers a function that stores the number of iterations of `part`'s loop where `lo` points.
@@ -182,9 +186,8 @@ pub(super) fn lower_length(
     part: &Part,
     len: Value,
     target: Target,
-    asm: &mut Assembler,
 ) -> Result<Function> {
-    let mut it = Lower::new(kernel, facts, target, asm);
+    let mut it = Lower::new(kernel, facts, target);
     for (value, op, ty) in kernel.iter().take(len.idx() + 1) {
         if part.ops[value.idx()] {
             it.op(value, op, ty, false)?;
@@ -193,18 +196,18 @@ pub(super) fn lower_length(
     let src = it.gpr_as_i64(len);
     let addr = Addr::at(it.range.0, 0);
     it.push(Inst::Store { width: 3, addr, src });
-    Ok(it.finish())
+    it.finish()
 }
 
 impl<'a> Lower<'a> {
-    fn new(kernel: &'a Kernel, facts: &'a Facts, target: Target, asm: &'a mut Assembler) -> Self {
+    fn new(kernel: &'a Kernel, facts: &'a Facts, target: Target) -> Self {
         let mut it = Self {
             kernel,
             facts,
             revisits: revisit::revisits(kernel),
             isa: target.isa,
             stream_from: target.stream_from,
-            asm,
+            labels: 0,
             vals: vec![Val::None; kernel.ops().len()],
             regions: vec![Region { insts: Vec::new(), kind: RegionKind::Plain, memo: Vec::new() }],
             loops: Vec::new(),
@@ -221,6 +224,7 @@ impl<'a> Lower<'a> {
             pending: Vec::new(),
             half: None,
             buffers: None,
+            zero: None,
             frame: 0,
             scratch: 0,
             args: Reg::NONE,
@@ -234,19 +238,24 @@ impl<'a> Lower<'a> {
         it
     }
 
-    fn finish(mut self) -> Function {
+    fn finish(mut self) -> Result<Function> {
         if self.streaming {
             self.push(Inst::Fence);
         }
         let mut root = self.regions.pop().expect("invariant: the function's region is open");
         dead::remove(&mut root.insts, self.classes.len());
-        Function {
+        let is_row = |inst: &Inst| matches!(inst, Inst::Vec(_) | Inst::MoveMask { .. });
+        if !self.isa.is_x86() && root.insts.iter().any(is_row) {
+            return Err(EmitError::new("an op that needs an instruction of x86"));
+        }
+        Ok(Function {
             insts: root.insts,
             classes: self.classes,
             constants: self.constants,
+            labels: self.labels,
             frame: self.frame,
             scratch: self.scratch,
-        }
+        })
     }
 
     // ---- registers, constants, operations ----------------------------------------------------
@@ -256,12 +265,20 @@ impl<'a> Lower<'a> {
         Reg(self.classes.len() as u32 - 1)
     }
 
+    fn new_label(&mut self) -> Label {
+        self.labels += 1;
+        Label(self.labels - 1)
+    }
+
+    /// Appends an operation to the open region.
+    #[inline(never)]
     fn push(&mut self, inst: Inst) {
         let region = self.regions.last_mut().expect("invariant: a region is open");
         region.insts.push(inst);
     }
 
     /// Places an operation in an enclosing region, before the region that is open inside it.
+    #[inline(never)]
     fn push_at(&mut self, depth: usize, inst: Inst) {
         self.regions[depth].insts.push(inst);
     }
@@ -287,8 +304,7 @@ impl<'a> Lower<'a> {
             return reg;
         }
         let dst = self.new_reg(Class::Vec);
-        let len = self.isa.widest();
-        self.push_at(0, Inst::Const { dst, len, id });
+        self.push_at(0, Inst::Const { dst, id });
         self.constant_regs.insert(id, dst);
         dst
     }
@@ -304,86 +320,76 @@ impl<'a> Lower<'a> {
         self.constant_reg(ConstData::Splat { bits, size: size as u8 })
     }
 
-    /// A new vector register with the result of `op(a, b)`.
-    fn vec3(&mut self, op: VOp, len: Len, a: Reg, b: impl Into<Place>) -> Reg {
+    /// A new vector register with the result of `op(a, b)` on lanes of this shape.
+    fn vop2(&mut self, op: Vop, shape: Shape, a: Reg, b: impl Into<Place>) -> Reg {
         let dst = self.new_reg(Class::Vec);
-        self.vec3_to(op, len, dst, a, b);
+        self.vop_to(op, shape, dst, a, b);
         dst
     }
 
+    /// A new vector register with the result of `op(b)`.
+    fn vop1(&mut self, op: Vop, shape: Shape, b: impl Into<Place>) -> Reg {
+        self.vop2(op, shape, Reg::NONE, b)
+    }
+
+    /// `dst = op(a, b)`, or `op(b)` if `a` is none.
+    fn vop_to(&mut self, op: Vop, shape: Shape, dst: Reg, a: Reg, b: impl Into<Place>) {
+        self.push(Inst::Vector { op, shape, dst, a, b: b.into() });
+    }
+
+    // Rows of the x86 table, in sequences that no other machine needs.
+
+    /// A new vector register with the result of `op(a, b)`.
+    fn vec3(&mut self, op: VOp, len: Len, a: Reg, b: impl Into<Place>) -> Reg {
+        self.vec3_imm(op, len, a, b, 0)
+    }
+
     fn vec3_to(&mut self, op: VOp, len: Len, dst: Reg, a: Reg, b: impl Into<Place>) {
-        let rm = b.into();
-        self.push(Inst::Vec(VecInst { reg: dst, vvvv: a, ..plain(op, len, rm) }));
+        self.push(Inst::Vec(VecInst { reg: dst, vvvv: a, ..VecInst::new(op, len, b) }));
     }
 
     /// As [`Self::vec3`], with an immediate.
     fn vec3_imm(&mut self, op: VOp, len: Len, a: Reg, b: impl Into<Place>, imm: u8) -> Reg {
-        let dst = self.new_reg(Class::Vec);
-        let rm = b.into();
-        self.push(Inst::Vec(VecInst { reg: dst, vvvv: a, imm, ..plain(op, len, rm) }));
-        dst
+        let reg = self.new_reg(Class::Vec);
+        self.push(Inst::Vec(VecInst { reg, vvvv: a, imm, ..VecInst::new(op, len, b) }));
+        reg
     }
 
     /// A new vector register with the result of `op(a)`.
     fn vec2(&mut self, op: VOp, len: Len, a: impl Into<Place>) -> Reg {
-        self.vec2_imm(op, len, a, 0)
-    }
-
-    fn vec2_imm(&mut self, op: VOp, len: Len, a: impl Into<Place>, imm: u8) -> Reg {
-        let dst = self.new_reg(Class::Vec);
-        self.vec2_to(op, len, dst, a, imm);
-        dst
-    }
-
-    fn vec2_to(&mut self, op: VOp, len: Len, dst: Reg, a: impl Into<Place>, imm: u8) {
-        let rm = a.into();
-        self.push(Inst::Vec(VecInst { reg: dst, imm, ..plain(op, len, rm) }));
+        self.vec3(op, len, Reg::NONE, a)
     }
 
     /// `op` with its vector source in `reg` and its destination `dst` in the other operand.
     fn vec_store(&mut self, op: VOp, len: Len, dst: impl Into<Place>, reg: Reg, imm: u8) {
-        let rm = dst.into();
-        let it = VecInst { reg, imm, effect: Effect::Store, ..plain(op, len, rm) };
+        let it = VecInst { reg, imm, effect: Effect::Store, ..VecInst::new(op, len, dst) };
         self.push(Inst::Vec(it));
-    }
-
-    /// A shift of all elements by an immediate.
-    fn vec_shift(&mut self, op: VOp, len: Len, a: Reg, imm: u8) -> Reg {
-        let dst = self.new_reg(Class::Vec);
-        let it = VecInst { vvvv: dst, imm, effect: Effect::Shift, ..plain(op, len, a.into()) };
-        self.push(Inst::Vec(it));
-        dst
     }
 
     /// A new mask register with the result of `op(a, b)`.
     fn mask3(&mut self, op: VOp, len: Len, a: Reg, b: impl Into<Place>, imm: u8) -> Reg {
-        let dst = self.new_reg(Class::Mask);
-        let rm = b.into();
-        self.push(Inst::Vec(VecInst { reg: dst, vvvv: a, imm, ..plain(op, len, rm) }));
-        dst
+        let reg = self.new_reg(Class::Mask);
+        self.push(Inst::Vec(VecInst { reg, vvvv: a, imm, ..VecInst::new(op, len, b) }));
+        reg
     }
 
-    fn mask2(&mut self, op: VOp, len: Len, a: impl Into<Place>, imm: u8) -> Reg {
-        let dst = self.new_reg(Class::Mask);
-        let rm = a.into();
-        self.push(Inst::Vec(VecInst { reg: dst, imm, ..plain(op, len, rm) }));
-        dst
+    /// A new mask register with the result of `op(a)`.
+    fn mask2(&mut self, op: VOp, a: Reg) -> Reg {
+        self.mask3(op, Len::X, Reg::NONE, a, 0)
     }
 
     /// `op(a)` where the mask holds, zero elsewhere.
     fn vec2_zeroed(&mut self, op: VOp, len: Len, mask: Reg, a: impl Into<Place>) -> Reg {
-        let dst = self.new_reg(Class::Vec);
-        let rm = a.into();
-        self.push(Inst::Vec(VecInst { reg: dst, mask, zero: true, ..plain(op, len, rm) }));
-        dst
+        let reg = self.new_reg(Class::Vec);
+        self.push(Inst::Vec(VecInst { reg, mask, zero: true, ..VecInst::new(op, len, a) }));
+        reg
     }
 
     /// A general register with the result of an instruction on vectors or masks.
-    fn read_gpr(&mut self, op: VOp, len: Len, a: impl Into<Place>) -> Reg {
-        let dst = self.new_reg(Class::Gpr);
-        let rm = a.into();
-        self.push(Inst::Vec(VecInst { reg: dst, ..plain(op, len, rm) }));
-        dst
+    fn read_gpr(&mut self, op: VOp, len: Len, a: Reg) -> Reg {
+        let reg = self.new_reg(Class::Gpr);
+        self.push(Inst::Vec(VecInst { reg, ..VecInst::new(op, len, a) }));
+        reg
     }
 
     fn imm(&mut self, value: u64) -> Reg {
@@ -394,14 +400,12 @@ impl<'a> Lower<'a> {
 
     fn zero_vec(&mut self, dst: Reg) {
         let id = self.constant_id(ConstData::Splat { bits: 0, size: 8 });
-        let len = self.isa.widest();
-        self.push(Inst::Const { dst, len, id });
+        self.push(Inst::Const { dst, id });
     }
 
     fn move_vec(&mut self, dst: Reg, src: Reg) {
         if dst != src {
-            let len = self.isa.widest();
-            self.push(Inst::MoveVec { len, dst, src });
+            self.push(Inst::MoveVec { dst, src });
         }
     }
 
@@ -479,14 +483,13 @@ impl<'a> Lower<'a> {
 
     /// A vector register with the low `size` bytes of a general one; the rest is zero.
     fn gpr_to_vec(&mut self, reg: Reg, size: usize) -> Reg {
-        let op = if size == 8 { VOp::Vmovq } else { VOp::Vmovd };
-        self.vec2(op, Len::X, reg)
+        self.vop1(Vop::FromGpr, Shape::ints(size.max(4), 1), reg)
     }
 
+    /// The first 4 or 8 bytes of a vector register.
     fn vec_to_gpr(&mut self, reg: Reg, size: usize) -> Reg {
         let dst = self.new_reg(Class::Gpr);
-        let op = if size == 8 { VOp::VmovqStore } else { VOp::VmovdStore };
-        self.vec_store(op, Len::X, dst, reg, 0);
+        self.vop_to(Vop::ToGpr, Shape::ints(size.max(4), 1), dst, Reg::NONE, reg);
         dst
     }
 
@@ -546,7 +549,7 @@ impl<'a> Lower<'a> {
         self.flush();
         if is_range {
             let (lo, hi) = self.range;
-            let label = self.asm.label();
+            let label = self.new_label();
             self.begin_loop(value, Some(lo), Limit::Register(hi), label);
             return Ok(());
         }
@@ -560,7 +563,7 @@ impl<'a> Lower<'a> {
             Some(n) => Limit::Known(n),
             None => Limit::Register(self.gpr_as_i64(len)),
         };
-        let label = self.asm.label();
+        let label = self.new_label();
         self.begin_loop(value, None, limit, label);
         Ok(())
     }
@@ -584,7 +587,7 @@ impl<'a> Lower<'a> {
         self.flush();
         let mut tests = Vec::new();
         self.tests(cond, &mut tests)?;
-        let end = self.asm.label();
+        let end = self.new_label();
         self.open_region(RegionKind::If { tests, end });
         Ok(())
     }
@@ -621,7 +624,7 @@ impl<'a> Lower<'a> {
 
     fn close_loop(&mut self, state: usize, label: Label, limit: Limit, body: Vec<Inst>) {
         let LoopState { counter, used, multiples, .. } = self.loops[state].clone();
-        let end = self.asm.label();
+        let end = self.new_label();
         let test = |a: Reg, cond: Cond, b: Operand| Test { size: Size::B64, cond, a, b };
         // If only a multiple of the counter is used, it counts by itself.
         let stand_in = (!used).then(|| multiples.iter().find(|(factor, _)| *factor > 0)).flatten();
@@ -640,8 +643,8 @@ impl<'a> Lower<'a> {
         };
         let bound = match bound {
             Limit::Known(n) => match i32::try_from(n) {
-                Ok(n) => Operand::Imm(n),
-                Err(_) => Operand::Reg(self.imm(n as u64)),
+                Ok(n) if self.isa.compares_with(n) => Operand::Imm(n),
+                _ => Operand::Reg(self.imm(n as u64)),
             },
             Limit::Register(reg) => Operand::Reg(reg),
         };
@@ -666,7 +669,7 @@ impl<'a> Lower<'a> {
             Ok(n) => Operand::Imm(n),
             Err(_) => Operand::Reg(self.imm(n as u64)),
         };
-        self.push(Inst::Alu { op: super::asm::Alu::Add, size: Size::B64, dst: reg, a: reg, b });
+        self.push(Inst::Alu { op: super::machine::Alu::Add, size: Size::B64, dst: reg, a: reg, b });
     }
 }
 
@@ -677,33 +680,5 @@ fn len_of(bytes: usize) -> Result<Len> {
         17..=32 => Ok(Len::Y),
         33..=64 => Ok(Len::Z),
         _ => Err(EmitError::new("a vector wider than a register")),
-    }
-}
-
-/// An instruction that writes `reg`, still without registers.
-fn plain(op: VOp, len: Len, rm: Place) -> VecInst {
-    VecInst {
-        op,
-        len,
-        effect: Effect::Def,
-        reg: Reg::NONE,
-        vvvv: Reg::NONE,
-        rm,
-        imm: 0,
-        mask: Reg::NONE,
-        zero: false,
-        broadcast: false,
-    }
-}
-
-impl From<Reg> for Place {
-    fn from(reg: Reg) -> Self {
-        Self::Reg(reg)
-    }
-}
-
-impl From<Addr> for Place {
-    fn from(addr: Addr) -> Self {
-        Self::Mem(addr)
     }
 }

@@ -4,9 +4,8 @@
 //! is brought back to that form. Comparisons stay symbolic until a branch, a selection or a
 //! register wants them, so that they cost no `setcc`.
 
-use super::super::asm::{Alu, Cond, Shift, Size, VOp};
-use super::super::emit::three_operand_shift;
-use super::super::machine::{Class, Extend, Inst, Operand, Reg, Test};
+use super::super::machine::{Alu, Class, Cond, Extend, Inst, Operand, Reg, Shift, Size, Test};
+use super::super::x86::asm::VOp;
 use super::address::Affine;
 use super::{EmitError, Lower, Result, Val};
 use zyx_core::ir::{Op, Value};
@@ -293,20 +292,19 @@ impl Lower<'_> {
         }
         let by = self.gpr(y);
         let inside = Test { size, cond: Cond::Below, a: by, b: Operand::Imm(bits as i32) };
-        let op = three_operand_shift(kind, size);
         if kind == Shift::Sar {
             let most = self.imm(bits as u64 - 1);
             let by = self.select(size, inside, by, most);
-            return self.shift_by(op, a, by);
+            return self.shift_by(kind, size, a, by);
         }
-        let shifted = self.shift_by(op, a, by);
+        let shifted = self.shift_by(kind, size, a, by);
         let zero = self.imm(0);
         self.select(size, inside, shifted, zero)
     }
 
-    fn shift_by(&mut self, op: VOp, a: Reg, by: Reg) -> Reg {
+    fn shift_by(&mut self, op: Shift, size: Size, a: Reg, by: Reg) -> Reg {
         let dst = self.new_reg(Class::Gpr);
-        self.push(Inst::ShiftBy { op, dst, a, by });
+        self.push(Inst::ShiftBy { op, size, dst, a, by });
         dst
     }
 

@@ -1,16 +1,18 @@
 //! Accesses whose lanes lie apart: gathers, and whatever has no instruction, lane by lane.
 //!
-//! A gather of 32- or 64-bit elements by 32- or 64-bit indices is one instruction. Everything else
-//! goes through the stack frame: indices, conditions and elements are laid out there, and each
+//! A gather of 32- or 64-bit elements by 32- or 64-bit indices is one instruction on x86. Everything
+//! else goes through the stack frame: indices, conditions and elements are laid out there, and each
 //! lane is moved by itself, in order, so that of several stores to one place the last lane wins.
+//! Machines without gathers join lanes in registers.
 //! Atomics are calls with the address of each lane.
 
-use super::super::asm::{Len, VOp};
-use super::super::machine::{Addr, Base, Class, Effect, Extend, Inst, Place, Reg, Test, VecInst};
-use super::super::target::Isa;
+use super::super::machine::{
+    Addr, Base, Class, Effect, Extend, Has, Inst, Place, Reg, Shape, Size, Test, VecInst, Vop,
+};
+use super::super::x86::asm::{Len, VOp};
 use super::address::{Affine, Root};
 use super::memory::Spot;
-use super::{Lower, Result, Val, len_of, plain};
+use super::{Lower, Result, Val, len_of};
 use zyx_core::ir::{Type, Value};
 use zyx_core::{BinaryOp, DType};
 
@@ -19,7 +21,12 @@ impl Lower<'_> {
         let index = self.ty(index);
         let by = matches!(index.dtype, DType::I32 | DType::I64 | DType::U64);
         let fits = index.bytes() <= self.isa.vector_bytes();
-        by && fits && ty.dtype.size() >= 4 && index.bytes() >= 16 && ty.bytes() >= 16
+        self.isa.has(Has::Gather)
+            && by
+            && fits
+            && ty.dtype.size() >= 4
+            && index.bytes() >= 16
+            && ty.bytes() >= 16
     }
 
     /// One gather. Its mask is cleared by the instruction, so it gets a copy.
@@ -40,19 +47,19 @@ impl Lower<'_> {
         let dst = self.new_vec();
         self.zero_vec(dst);
         let long = index_ty.dtype.size() == 8;
-        let op = match (long, shift, self.isa) {
-            (false, 2, Isa::Avx512) => VOp::VgatherdpsMask,
-            (false, _, Isa::Avx512) => VOp::VgatherdpdMask,
-            (true, 2, Isa::Avx512) => VOp::VgatherqpsMask,
-            (true, _, Isa::Avx512) => VOp::VgatherqpdMask,
-            (false, 2, Isa::Avx2) => VOp::Vgatherdps,
-            (false, _, Isa::Avx2) => VOp::Vgatherdpd,
-            (true, 2, Isa::Avx2) => VOp::Vgatherqps,
-            (true, _, Isa::Avx2) => VOp::Vgatherqpd,
+        let op = match (long, shift, self.isa.has_masks()) {
+            (false, 2, true) => VOp::VgatherdpsMask,
+            (false, _, true) => VOp::VgatherdpdMask,
+            (true, 2, true) => VOp::VgatherqpsMask,
+            (true, _, true) => VOp::VgatherqpdMask,
+            (false, 2, false) => VOp::Vgatherdps,
+            (false, _, false) => VOp::Vgatherdpd,
+            (true, 2, false) => VOp::Vgatherqps,
+            (true, _, false) => VOp::Vgatherqpd,
         };
         // The length bit is that of the wider of index and element.
-        let it = VecInst { reg: dst, effect: Effect::Gather, ..plain(op, len, rm) };
-        if self.isa == Isa::Avx512 {
+        let it = VecInst { reg: dst, effect: Effect::Gather, ..VecInst::new(op, len, rm) };
+        if self.isa.has_masks() {
             let copy = self.fresh_mask(mask, ty.lanes);
             self.push(Inst::Vec(VecInst { mask: copy, ..it }));
         } else {
@@ -91,7 +98,7 @@ impl Lower<'_> {
             _ => VOp::Vpscatterqq,
         };
         let mask = self.fresh_mask(mask, ty.lanes);
-        let it = VecInst { reg, mask, effect: Effect::Scatter, ..plain(op, len, rm) };
+        let it = VecInst { reg, mask, effect: Effect::Scatter, ..VecInst::new(op, len, rm) };
         self.push(Inst::Vec(it));
         Ok(())
     }
@@ -103,7 +110,7 @@ impl Lower<'_> {
             Some(src) => self.push(Inst::MoveMask { dst: copy, src }),
             None => {
                 let all = self.imm(super::mask::lane_bits(lanes));
-                let it = plain(VOp::KmovwFromGpr, Len::X, all.into());
+                let it = VecInst::new(VOp::KmovwFromGpr, Len::X, all);
                 self.push(Inst::Vec(VecInst { reg: copy, ..it }));
             }
         }
@@ -208,6 +215,12 @@ impl Lower<'_> {
         let size = ty.dtype.size();
         let conditions = self.lane_conditions(cond)?;
         let lanes = self.lane_addresses(root, &spot, ty)?;
+        if !self.isa.has(Has::Gather) {
+            let guard = conditions.map(|place| (place, self.zero_address()));
+            let guard = |lane| guard.map(|(place, zero)| (Addr::frame(place + lane), zero));
+            let lanes: Vec<_> = lanes.into_iter().zip((0..).map(guard)).collect();
+            return self.load_apart(value, &lanes, ty, tests);
+        }
         let result = self.frame_place(ty.bytes());
         if conditions.is_some() || !tests.is_empty() {
             let zero = self.imm(0);
@@ -218,7 +231,7 @@ impl Lower<'_> {
         }
         let end = self.branch_around(tests);
         for (lane, address) in lanes.into_iter().enumerate() {
-            let next = self.asm.label();
+            let next = self.new_label();
             self.skip_lane(conditions, lane as i32, next);
             let from = self.lane_address(address, size);
             let to = Addr::frame(result + (size * lane) as i32);
@@ -227,6 +240,70 @@ impl Lower<'_> {
         }
         self.bind(end);
         self.load_value(value, Addr::frame(result))
+    }
+
+    /// Loads each lane to a register and joins these, zeros unless all tests hold. A lane may have a
+    /// place with its condition, and the address of a zero to load unless it holds.
+    fn load_apart(
+        &mut self,
+        value: Value,
+        lanes: &[(LaneAddress, Option<(Addr, Reg)>)],
+        ty: Type,
+        tests: &[Test],
+    ) -> Result<()> {
+        let size = ty.dtype.size();
+        let mut reg = self.new_vec();
+        if tests.is_empty() {
+            reg = self.joined(lanes, size);
+        } else {
+            self.zero_vec(reg);
+            let end = self.branch_around(tests);
+            let all = self.joined(lanes, size);
+            self.move_vec(reg, all);
+            self.bind(end);
+        }
+        if ty.dtype == DType::Bool {
+            return self.elements_to_bools(value, reg, ty.with(DType::U8));
+        }
+        self.set(value, Val::Vec(reg));
+        Ok(())
+    }
+
+    /// One register with these lanes: halves are joined after their own halves, so few registers wait.
+    fn joined(&mut self, lanes: &[(LaneAddress, Option<(Addr, Reg)>)], size: usize) -> Reg {
+        if let &[(lane, guard)] = lanes {
+            let mut addr = self.lane_address(lane, size);
+            if let Some((condition, y)) = guard {
+                let taken = self.new_reg(Class::Gpr);
+                let src = condition.into();
+                self.push(Inst::Extend { kind: Extend::Zero8, dst: taken, src });
+                let x = self.address_reg(addr);
+                let dst = self.new_reg(Class::Gpr);
+                let test = Test::is_true(taken);
+                self.push(Inst::Select { size: Size::B64, dst, test, x, y });
+                addr = Addr::at(dst, 0);
+            }
+            let dst = self.new_vec();
+            self.load_bytes(dst, addr, size);
+            return dst;
+        }
+        let (first, second) = lanes.split_at(lanes.len() / 2);
+        let (first, second) = (self.joined(first, size), self.joined(second, size));
+        self.vop2(Vop::ZipLow, Shape::ints(size * lanes.len() / 2, 2), first, second)
+    }
+
+    /// The address of an element that is zero, for lanes that take no part in a load.
+    fn zero_address(&mut self) -> Reg {
+        if let Some(reg) = self.zero {
+            return reg;
+        }
+        let addr = Addr::frame(self.frame_place(8));
+        let (src, dst) = (self.new_reg(Class::Gpr), self.new_reg(Class::Gpr));
+        self.push_at(0, Inst::Imm { dst: src, value: 0 });
+        self.push_at(0, Inst::Store { width: 3, addr, src });
+        self.push_at(0, Inst::Lea { dst, addr });
+        self.zero = Some(dst);
+        dst
     }
 
     pub(super) fn store_lanes(
@@ -245,7 +322,7 @@ impl Lower<'_> {
         let lanes = self.lane_addresses(root, &spot, ty)?;
         let end = self.branch_around(tests);
         for (lane, address) in lanes.into_iter().enumerate() {
-            let next = self.asm.label();
+            let next = self.new_label();
             self.skip_lane(conditions, lane as i32, next);
             let to = self.lane_address(address, size);
             let from = Addr::frame(source + (size * lane) as i32);
@@ -295,13 +372,13 @@ impl Lower<'_> {
             let addr = Addr::frame(pointers + 8 * lane);
             self.push(Inst::Store { width: 3, addr, src: zero });
         }
-        let end = if guard.never { Some(self.asm.label()) } else { None };
+        let end = if guard.never { Some(self.new_label()) } else { None };
         if let Some(label) = end {
             self.push(Inst::Jump { label });
         }
         let around = self.branch_around(&guard.tests);
         for (lane, address) in lanes.into_iter().enumerate() {
-            let next = self.asm.label();
+            let next = self.new_label();
             self.skip_lane(conditions, lane as i32, next);
             let addr = self.lane_address(address, size);
             let pointer = self.address_reg(addr);

@@ -5,10 +5,15 @@
 //! the register that `target` names, written by the last instruction only, so that an accumulator
 //! can be both operand and result.
 
-use super::super::asm::{Len, VOp};
-use super::super::machine::{Class, Effect, FmaKind, Inst, Place, Reg, VecInst};
+use super::super::machine::{
+    Bools, Class, Compare, Effect, Has, Inst, Place, Reg, Shape, VecInst, Vop,
+};
 use super::super::target::Isa;
-use super::{EmitError, Lower, Result, Val, len_of, plain};
+use super::super::x86::{
+    self,
+    asm::{Len, VOp},
+};
+use super::{EmitError, Lower, Result, Val, len_of};
 use zyx_core::ir::{Type, Value};
 use zyx_core::{BinaryOp, DType, Scalar, TernaryOp, UnaryOp};
 
@@ -23,55 +28,39 @@ fn fp(ty: Type, [ps, pd, ss, sd]: [VOp; 4]) -> VOp {
 }
 
 /// The single instruction of an op, if there is one; operands in IR order.
-fn direct(op: BinaryOp, ty: Type, isa: Isa) -> Option<VOp> {
-    use BinaryOp::{Add, And, Max, Min, Mul, Or, Shl, Shr, Sub, Xor};
-    use DType::{F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
-    let evex = isa == Isa::Avx512;
-    Some(match (op, ty.dtype) {
-        (Add, F32 | F64) => fp(ty, [VOp::Vaddps, VOp::Vaddpd, VOp::Vaddss, VOp::Vaddsd]),
-        (Sub, F32 | F64) => fp(ty, [VOp::Vsubps, VOp::Vsubpd, VOp::Vsubss, VOp::Vsubsd]),
-        (Mul, F32 | F64) => fp(ty, [VOp::Vmulps, VOp::Vmulpd, VOp::Vmulss, VOp::Vmulsd]),
-        (BinaryOp::Div, F32 | F64) => fp(ty, [VOp::Vdivps, VOp::Vdivpd, VOp::Vdivss, VOp::Vdivsd]),
-        (Add, I8 | U8) => VOp::Vpaddb,
-        (Add, I16 | U16) => VOp::Vpaddw,
-        (Add, I32 | U32) => VOp::Vpaddd,
-        (Add, I64 | U64) => VOp::Vpaddq,
-        (Sub, I8 | U8) => VOp::Vpsubb,
-        (Sub, I16 | U16) => VOp::Vpsubw,
-        (Sub, I32 | U32) => VOp::Vpsubd,
-        (Sub, I64 | U64) => VOp::Vpsubq,
-        (Mul, I16 | U16) => VOp::Vpmullw,
-        (Mul, I32 | U32) => VOp::Vpmulld,
-        (Mul, I64 | U64) if evex => VOp::Vpmullq,
-        (Max, I8) => VOp::Vpmaxsb,
-        (Max, I16) => VOp::Vpmaxsw,
-        (Max, I32) => VOp::Vpmaxsd,
-        (Max, I64) if evex => VOp::Vpmaxsq,
-        (Max, U8) => VOp::Vpmaxub,
-        (Max, U16) => VOp::Vpmaxuw,
-        (Max, U32) => VOp::Vpmaxud,
-        (Max, U64) if evex => VOp::Vpmaxuq,
-        (Min, I8) => VOp::Vpminsb,
-        (Min, I16) => VOp::Vpminsw,
-        (Min, I32) => VOp::Vpminsd,
-        (Min, I64) if evex => VOp::Vpminsq,
-        (Min, U8) => VOp::Vpminub,
-        (Min, U16) => VOp::Vpminuw,
-        (Min, U32) => VOp::Vpminud,
-        (Min, U64) if evex => VOp::Vpminuq,
-        (And, _) => VOp::Vpandd,
-        (Or, _) => VOp::Vpord,
-        (Xor, _) => VOp::Vpxord,
-        (Shl, I32 | U32) => VOp::Vpsllvd,
-        (Shl, I64 | U64) => VOp::Vpsllvq,
-        (Shr, I32) => VOp::Vpsravd,
-        (Shr, U32) => VOp::Vpsrlvd,
-        (Shr, I64) if evex => VOp::Vpsravq,
-        (Shr, U64) => VOp::Vpsrlvq,
+fn direct(op: BinaryOp, ty: Type, isa: Isa) -> Option<Vop> {
+    use BinaryOp::{Add, And, Div, Max, Min, Mul, Or, Shl, Shr, Sub, Xor};
+    let (float, signed, size) = (ty.dtype.is_float(), ty.dtype.is_signed(), ty.dtype.size());
+    if matches!(ty.dtype, DType::F16 | DType::BF16 | DType::Bool) {
+        return None;
+    }
+    let long = size == 8;
+    let shifts = (size >= 4 || isa.has(Has::NarrowShifts)) && isa.has(Has::AnyShiftCount);
+    Some(match op {
+        Add => Vop::Add,
+        Sub => Vop::Sub,
+        Mul if float => Vop::Mul,
+        Mul if long && !isa.has(Has::MulI64) || size == 1 && !isa.has(Has::MulI8) => return None,
+        Mul => Vop::Mul,
+        Div if float => Vop::Div,
+        Max if float && isa.has(Has::NanExtremum) => Vop::MaxNan,
+        Min if float && isa.has(Has::NanExtremum) => Vop::MinNan,
+        Max | Min if float || long && !isa.has(Has::MaxI64) => return None,
+        Max if signed => Vop::MaxS,
+        Max => Vop::MaxU,
+        Min if signed => Vop::MinS,
+        Min => Vop::MinU,
+        And => Vop::And,
+        Or => Vop::Or,
+        Xor => Vop::Xor,
+        Shl if shifts => Vop::Shl,
+        Shr if shifts && signed && (!long || isa.has(Has::ShrI64)) => Vop::ShrS,
+        Shr if shifts && !signed => Vop::ShrU,
         _ => return None,
     })
 }
 
+/// The float extremum that gives its second operand if either is NaN.
 fn extremum(op: BinaryOp, ty: Type) -> VOp {
     match op {
         BinaryOp::Max => fp(ty, [VOp::Vmaxps, VOp::Vmaxpd, VOp::Vmaxss, VOp::Vmaxsd]),
@@ -80,13 +69,14 @@ fn extremum(op: BinaryOp, ty: Type) -> VOp {
 }
 
 /// Whether an op without an instruction of its own takes a few instead of a call.
-const fn has_sequence(op: BinaryOp, dtype: DType) -> bool {
+const fn has_sequence(op: BinaryOp, dtype: DType, isa: Isa) -> bool {
     match op {
         BinaryOp::Max | BinaryOp::Min => {
             matches!(dtype, DType::F32 | DType::F64 | DType::I64 | DType::U64)
         }
         BinaryOp::Mul => matches!(dtype, DType::I64 | DType::U64),
-        BinaryOp::Shr => matches!(dtype, DType::I64),
+        BinaryOp::Shr if isa.has(Has::AnyShiftCount) => matches!(dtype, DType::I64),
+        BinaryOp::Shl | BinaryOp::Shr => !isa.has(Has::AnyShiftCount),
         _ => false,
     }
 }
@@ -127,21 +117,22 @@ impl Lower<'_> {
     }
 
     fn float_unary(&mut self, value: Value, op: UnaryOp, x: Value, ty: Type) -> Result<()> {
-        let len = self.len(ty)?;
+        self.len(ty)?;
         let (size, scalar) = (ty.dtype.size(), ty.lanes == 1);
         let sign = 1u64 << (8 * size - 1);
-        let round = fp(ty, [VOp::Vroundps, VOp::Vroundpd, VOp::Vroundss, VOp::Vroundsd]);
         match op {
+            UnaryOp::Neg if self.isa.has(Has::SignOps) => self.one_operand(value, Vop::Neg, x)?,
+            UnaryOp::Abs if self.isa.has(Has::SignOps) => self.one_operand(value, Vop::Abs, x)?,
             UnaryOp::Neg | UnaryOp::Abs => {
                 let (op, bits) = match op {
-                    UnaryOp::Neg => (VOp::Vpxord, sign),
-                    _ => (VOp::Vpandd, sign - 1),
+                    UnaryOp::Neg => (Vop::Xor, sign),
+                    _ => (Vop::And, sign - 1),
                 };
                 let mask = self.splat_const(bits, size);
                 // A scalar in memory is shorter than these instructions read.
                 let b = if scalar { Place::Reg(self.vec(x)?) } else { self.place(x)? };
                 let dst = self.target(value);
-                self.vec3_to(op, len, dst, mask, b);
+                self.vop_to(op, Shape::of(ty), dst, mask, b);
                 self.set(value, Val::Vec(dst));
             }
             UnaryOp::Recip => {
@@ -149,76 +140,54 @@ impl Lower<'_> {
                 let one = self.splat_const(one, size);
                 let b = self.place(x)?;
                 let dst = self.target(value);
-                let div = fp(ty, [VOp::Vdivps, VOp::Vdivpd, VOp::Vdivss, VOp::Vdivsd]);
-                self.vec3_to(div, len, dst, one, b);
+                self.vop_to(Vop::Div, Shape::of(ty), dst, one, b);
                 self.set(value, Val::Vec(dst));
             }
-            UnaryOp::Sqrt => {
-                let sqrt = fp(ty, [VOp::Vsqrtps, VOp::Vsqrtpd, VOp::Vsqrtss, VOp::Vsqrtsd]);
-                self.one_operand(value, sqrt, len, x, scalar, 0)?;
-            }
-            // Immediate: rounding mode, with the precision exception suppressed.
-            UnaryOp::Round => self.one_operand(value, round, len, x, scalar, 8)?,
-            UnaryOp::Floor => self.one_operand(value, round, len, x, scalar, 9)?,
-            UnaryOp::Ceil => self.one_operand(value, round, len, x, scalar, 10)?,
-            UnaryOp::Trunc => self.one_operand(value, round, len, x, scalar, 11)?,
+            UnaryOp::Sqrt => self.one_operand(value, Vop::Sqrt, x)?,
+            UnaryOp::Round => self.one_operand(value, Vop::Round, x)?,
+            UnaryOp::Floor => self.one_operand(value, Vop::Floor, x)?,
+            UnaryOp::Ceil => self.one_operand(value, Vop::Ceil, x)?,
+            UnaryOp::Trunc => self.one_operand(value, Vop::Trunc, x)?,
             _ => return self.fallback_unary(value, op, x),
         }
         Ok(())
     }
 
-    /// An instruction with one source; the scalar forms take their upper lanes from another.
-    fn one_operand(
-        &mut self,
-        value: Value,
-        op: VOp,
-        len: Len,
-        x: Value,
-        scalar: bool,
-        imm: u8,
-    ) -> Result<()> {
-        let rm = if scalar { Place::Reg(self.vec(x)?) } else { self.place(x)? };
-        let vvvv = match rm {
-            Place::Reg(reg) if scalar => reg,
-            _ => Reg::NONE,
-        };
-        let reg = self.target(value);
-        self.push(Inst::Vec(VecInst { reg, vvvv, imm, ..plain(op, len, rm) }));
-        self.set(value, Val::Vec(reg));
+    /// An instruction with one source, which scalars have in a register.
+    fn one_operand(&mut self, value: Value, op: Vop, x: Value) -> Result<()> {
+        let ty = self.ty(x);
+        let b = if ty.lanes == 1 { Place::Reg(self.vec(x)?) } else { self.place(x)? };
+        let dst = self.target(value);
+        self.vop_to(op, Shape::of(ty), dst, Reg::NONE, b);
+        self.set(value, Val::Vec(dst));
         Ok(())
     }
 
     fn int_unary(&mut self, value: Value, op: UnaryOp, x: Value, ty: Type) -> Result<()> {
         let len = self.len(ty)?;
         let size = ty.dtype.size();
+        let shape = Shape::of(ty);
         match op {
-            UnaryOp::Neg => {
-                let (zero, b) = (self.splat_const(0, 8), self.vec(x)?);
+            UnaryOp::Neg if self.isa.has(Has::SignOps) => self.one_operand(value, Vop::Neg, x)?,
+            UnaryOp::Not if self.isa.has(Has::SignOps) => self.one_operand(value, Vop::Not, x)?,
+            UnaryOp::Neg | UnaryOp::Not => {
+                let (op, all) =
+                    if op == UnaryOp::Neg { (Vop::Sub, 0) } else { (Vop::Xor, u64::MAX) };
+                let (a, b) = (self.splat_const(all, 8), self.vec(x)?);
                 let dst = self.target(value);
-                let sub = [VOp::Vpsubb, VOp::Vpsubw, VOp::Vpsubd, VOp::Vpsubq];
-                self.vec3_to(sub[size.trailing_zeros() as usize], len, dst, zero, b);
-                self.set(value, Val::Vec(dst));
-            }
-            UnaryOp::Not => {
-                let (ones, b) = (self.splat_const(u64::MAX, 8), self.vec(x)?);
-                let dst = self.target(value);
-                self.vec3_to(VOp::Vpxord, len, dst, ones, b);
+                self.vop_to(op, shape, dst, a, b);
                 self.set(value, Val::Vec(dst));
             }
             UnaryOp::Abs if ty.dtype.is_signed() => {
                 let a = self.vec(x)?;
                 let dst = self.target(value);
-                match (size, self.isa) {
-                    (8, Isa::Avx2) => {
-                        let zero = self.splat_const(0, 8);
-                        let sign = self.vec3(VOp::Vpcmpgtq, len, zero, a);
-                        let flipped = self.vec3(VOp::Vpxord, len, a, sign);
-                        self.vec3_to(VOp::Vpsubq, len, dst, flipped, sign);
-                    }
-                    _ => {
-                        let abs = [VOp::Vpabsb, VOp::Vpabsw, VOp::Vpabsd, VOp::Vpabsq];
-                        self.vec2_to(abs[size.trailing_zeros() as usize], len, dst, a, 0);
-                    }
+                if size == 8 && !self.isa.has(Has::AbsI64) {
+                    let zero = self.splat_const(0, 8);
+                    let sign = self.vec3(VOp::Vpcmpgtq, len, zero, a);
+                    let flipped = self.vop2(Vop::Xor, shape, a, sign);
+                    self.vop_to(Vop::Sub, shape, dst, flipped, sign);
+                } else {
+                    self.vop_to(Vop::Abs, shape, dst, Reg::NONE, a);
                 }
                 self.set(value, Val::Vec(dst));
             }
@@ -250,20 +219,18 @@ impl Lower<'_> {
         if op.is_comparison() {
             return self.compare(value, op, x, y);
         }
-        let len = self.len(ty)?;
-        if let Some(instruction) = self.shift_by_constant(op, ty, y) {
-            let (instruction, by) = instruction;
+        self.len(ty)?;
+        if let Some(shift) = self.shift_by_constant(op, ty, y) {
             let a = self.vec(x)?;
             let dst = self.target(value);
-            let it = VecInst { vvvv: dst, imm: by, ..plain(instruction, len, a.into()) };
-            self.push(Inst::Vec(VecInst { effect: Effect::Shift, ..it }));
+            self.vop_to(shift, Shape::of(ty), dst, Reg::NONE, a);
             self.set(value, Val::Vec(dst));
             return Ok(());
         }
         if let Some(instruction) = direct(op, ty, self.isa) {
             let (a, b) = self.operands(x, y, op.is_commutative())?;
             let dst = self.target(value);
-            self.vec3_to(instruction, len, dst, a, b);
+            self.vop_to(instruction, Shape::of(ty), dst, a, b);
             self.set(value, Val::Vec(dst));
             return Ok(());
         }
@@ -271,7 +238,7 @@ impl Lower<'_> {
         if bounds && self.is_number(x) | self.is_number(y) {
             return self.bounded(value, op, (x, y), ty);
         }
-        if !has_sequence(op, ty.dtype) {
+        if !has_sequence(op, ty.dtype, self.isa) {
             return self.fallback_binary(value, op, x, y);
         }
         if ty.dtype.is_float() && self.extremum_in_place(value, op, (x, y), ty)? {
@@ -285,18 +252,20 @@ impl Lower<'_> {
     }
 
     /// The immediate form of a shift by a known number of bits, which needs no register for it.
-    fn shift_by_constant(&self, op: BinaryOp, ty: Type, y: Value) -> Option<(VOp, u8)> {
-        let by = self.known_i64(y).filter(|by| (0..ty.dtype.bits() as i64).contains(by))?;
-        let op = match (op, ty.dtype) {
-            (BinaryOp::Shl, DType::I32 | DType::U32) => VOp::Vpslld,
-            (BinaryOp::Shl, DType::I64 | DType::U64) => VOp::Vpsllq,
-            (BinaryOp::Shr, DType::I32) => VOp::Vpsrad,
-            (BinaryOp::Shr, DType::U32) => VOp::Vpsrld,
-            (BinaryOp::Shr, DType::I64) if self.isa == Isa::Avx512 => VOp::Vpsraq,
-            (BinaryOp::Shr, DType::U64) => VOp::Vpsrlq,
+    fn shift_by_constant(&self, op: BinaryOp, ty: Type, y: Value) -> Option<Vop> {
+        let (size, signed) = (ty.dtype.size(), ty.dtype.is_signed());
+        if size < 4 && !self.isa.has(Has::NarrowShifts) {
+            return None;
+        }
+        let by = self.known_i64(y).filter(|by| (0..ty.dtype.bits() as i64).contains(by))? as u8;
+        Some(match op {
+            BinaryOp::Shl => Vop::ShlBy(by),
+            // Not every machine can shift to the right by nothing.
+            BinaryOp::Shr if by == 0 && !self.isa.is_x86() => Vop::ShlBy(0),
+            BinaryOp::Shr if signed && (size < 8 || self.isa.has(Has::ShrI64)) => Vop::ShrSBy(by),
+            BinaryOp::Shr if !signed => Vop::ShrUBy(by),
             _ => return None,
-        };
-        Some((op, by as u8))
+        })
     }
 
     /// `op` on registers, if that takes no call.
@@ -308,10 +277,10 @@ impl Lower<'_> {
         b: Reg,
     ) -> Result<Option<Reg>> {
         if let Some(instruction) = direct(op, ty, self.isa) {
-            let len = self.len(ty)?;
-            return Ok(Some(self.vec3(instruction, len, a, b)));
+            self.len(ty)?;
+            return Ok(Some(self.vop2(instruction, Shape::of(ty), a, b)));
         }
-        if !has_sequence(op, ty.dtype) {
+        if !has_sequence(op, ty.dtype, self.isa) {
             return Ok(None);
         }
         let dst = self.new_vec();
@@ -321,40 +290,77 @@ impl Lower<'_> {
 
     /// Ops that take several instructions; `dst` is written by the last.
     fn sequence(&mut self, op: BinaryOp, ty: Type, dst: Reg, a: Reg, b: Reg) -> Result<()> {
-        let len = self.len(ty)?;
+        let (len, shape) = (self.len(ty)?, Shape::of(ty));
         match (op, ty.dtype) {
             (BinaryOp::Max | BinaryOp::Min, DType::F32 | DType::F64) => {
                 return self.float_extremum(op, ty, dst, a, b);
             }
-            (BinaryOp::Mul, _) => self.mul64_avx2(len, dst, a, b),
+            (BinaryOp::Mul, _) if self.isa.is_x86() => self.mul64_avx2(shape, dst, a, b),
+            (BinaryOp::Mul, _) => self.mul64(ty.lanes, dst, a, b),
+            (BinaryOp::Shl | BinaryOp::Shr, _) if !self.isa.has(Has::AnyShiftCount) => {
+                self.shift_at_most(op, ty, dst, a, b);
+            }
             (BinaryOp::Shr, _) => {
                 // x >> n = ((x ^ s) >>> n) ^ s with s all sign; right for n >= 64 too.
                 let zero = self.splat_const(0, 8);
                 let sign = self.vec3(VOp::Vpcmpgtq, len, zero, a);
-                let flipped = self.vec3(VOp::Vpxord, len, a, sign);
-                let shifted = self.vec3(VOp::Vpsrlvq, len, flipped, b);
-                self.vec3_to(VOp::Vpxord, len, dst, shifted, sign);
+                let flipped = self.vop2(Vop::Xor, shape, a, sign);
+                let shifted = self.vop2(Vop::ShrU, shape, flipped, b);
+                self.vop_to(Vop::Xor, shape, dst, shifted, sign);
             }
             _ => {
-                let mask = self.greater_avx2(ty, a, b);
+                let mask = self.greater(shape, ty.dtype.is_signed(), a, b);
                 let (a, b) = if op == BinaryOp::Max { (b, a) } else { (a, b) };
-                let op = VOp::Vblendvpd;
-                self.push(Inst::Blend { op, len, dst, a, b: b.into(), mask });
+                self.push(Inst::SelectVec { shape, dst, mask, a, b: b.into() });
             }
         }
         Ok(())
     }
 
     /// Low 64 bits of products, from products of halves.
-    fn mul64_avx2(&mut self, len: Len, dst: Reg, a: Reg, b: Reg) {
-        let (a_high, b_high) =
-            (self.vec_shift(VOp::Vpsrlq, len, a, 32), self.vec_shift(VOp::Vpsrlq, len, b, 32));
+    fn mul64_avx2(&mut self, shape: Shape, dst: Reg, a: Reg, b: Reg) {
+        let len = x86::len_of(shape.bytes());
+        let [a_high, b_high] = [a, b].map(|x| self.vop1(Vop::ShrUBy(32), shape, x));
         let cross1 = self.vec3(VOp::Vpmuludq, len, a_high, b);
         let cross2 = self.vec3(VOp::Vpmuludq, len, b_high, a);
-        let cross = self.vec3(VOp::Vpaddq, len, cross1, cross2);
-        let high = self.vec_shift(VOp::Vpsllq, len, cross, 32);
+        let cross = self.vop2(Vop::Add, shape, cross1, cross2);
+        let high = self.vop1(Vop::ShlBy(32), shape, cross);
         let low = self.vec3(VOp::Vpmuludq, len, a, b);
-        self.vec3_to(VOp::Vpaddq, len, dst, low, high);
+        self.vop_to(Vop::Add, shape, dst, low, high);
+    }
+
+    /// Low 64 bits of products where only halves have products.
+    fn mul64(&mut self, lanes: u8, dst: Reg, a: Reg, b: Reg) {
+        let lanes = usize::from(lanes);
+        let (long, short) = (Shape::ints(8, lanes), Shape::ints(4, lanes));
+        let halves = Shape::ints(4, 2 * lanes);
+        let exchanged = self.vop1(Vop::SwapHalves, long, b);
+        let crosses = self.vop2(Vop::Mul, halves, exchanged, a);
+        let cross = self.vop1(Vop::PairSumU, long, crosses);
+        let high = self.vop1(Vop::ShlBy(32), long, cross);
+        let (a, b) = (self.vop1(Vop::Narrow, short, a), self.vop1(Vop::Narrow, short, b));
+        let low = self.vop2(Vop::MulWide, long, a, b);
+        self.vop_to(Vop::Add, long, dst, low, high);
+    }
+
+    /// Shifts by lanes where counts above the width are no counts: as many bits as there are instead.
+    fn shift_at_most(&mut self, op: BinaryOp, ty: Type, dst: Reg, a: Reg, b: Reg) {
+        let (shape, size) = (Shape::of(ty), ty.dtype.size());
+        let width = self.splat_const(8 * size as u64, size);
+        let by = if size < 8 || self.isa.has(Has::MaxI64) {
+            self.vop2(Vop::MinU, shape, b, width)
+        } else {
+            let fits = self.vop2(Vop::Compare(Compare::Below), shape, b, width);
+            let by = self.new_vec();
+            self.push(Inst::SelectVec { shape, dst: by, mask: fits, a: width, b: b.into() });
+            by
+        };
+        let shift = match op {
+            BinaryOp::Shl => Vop::Shl,
+            _ if ty.dtype.is_signed() => Vop::ShrS,
+            _ => Vop::ShrU,
+        };
+        self.vop_to(shift, shape, dst, a, by);
     }
 
     /// Whether `value` is a constant other than NaN.
@@ -391,7 +397,7 @@ impl Lower<'_> {
         (x, y): (Value, Value),
         ty: Type,
     ) -> Result<bool> {
-        if self.isa == Isa::Avx2 || self.facts.target[value.idx()].is_none() {
+        if !self.isa.has_masks() || self.facts.target[value.idx()].is_none() {
             return Ok(false);
         }
         let dst = self.target(value);
@@ -403,7 +409,12 @@ impl Lower<'_> {
         let len = self.len(ty)?;
         let rm = self.place(other)?;
         let number = self.mask3(mask_compare(ty), len, dst, dst, ORDERED);
-        let it = VecInst { reg: dst, vvvv: dst, mask: number, ..plain(extremum(op, ty), len, rm) };
+        let it = VecInst {
+            reg: dst,
+            vvvv: dst,
+            mask: number,
+            ..VecInst::new(extremum(op, ty), len, rm)
+        };
         self.push(Inst::Vec(VecInst { effect: Effect::Mod, ..it }));
         self.set(value, Val::Vec(dst));
         Ok(true)
@@ -414,12 +425,12 @@ impl Lower<'_> {
     fn float_extremum(&mut self, op: BinaryOp, ty: Type, dst: Reg, a: Reg, b: Reg) -> Result<()> {
         let len = self.len(ty)?;
         let best = self.vec3(extremum(op, ty), len, a, b);
-        match self.isa {
-            Isa::Avx512 => {
+        match self.isa.bools() {
+            Bools::MaskRegister => {
                 let nan = self.mask3(mask_compare(ty), len, a, a, UNORDERED);
                 self.blend_mask(ty.dtype.size(), len, dst, nan, best, a.into());
             }
-            Isa::Avx2 => {
+            Bools::WideLanes => {
                 let compare = fp(ty, [VOp::Vcmpps, VOp::Vcmppd, VOp::Vcmpss, VOp::Vcmpsd]);
                 // All ones is a NaN too.
                 let nan = self.vec3_imm(compare, len, a, a, UNORDERED);
@@ -441,25 +452,12 @@ impl Lower<'_> {
     ) {
         let op = [VOp::Vpblendmb, VOp::Vpblendmw, VOp::Vblendmps, VOp::Vblendmpd];
         let op = op[size.trailing_zeros() as usize];
-        self.push(Inst::Vec(VecInst { reg: dst, vvvv: a, mask, ..plain(op, len, b) }));
+        self.push(Inst::Vec(VecInst { reg: dst, vvvv: a, mask, ..VecInst::new(op, len, b) }));
     }
 
     /// `dst = mask ? b : a` with a mask of whole elements.
-    pub(super) fn blend_wide(
-        &mut self,
-        size: usize,
-        len: Len,
-        dst: Reg,
-        mask: Reg,
-        a: Reg,
-        b: Place,
-    ) {
-        let op = match size {
-            4 => VOp::Vblendvps,
-            8 => VOp::Vblendvpd,
-            _ => VOp::Vpblendvb,
-        };
-        self.push(Inst::Blend { op, len, dst, a, b, mask });
+    pub(super) fn blend_wide(&mut self, shape: Shape, dst: Reg, mask: Reg, a: Reg, b: Place) {
+        self.push(Inst::SelectVec { shape, dst, mask, a, b });
     }
 
     pub(super) fn ternary(
@@ -476,14 +474,10 @@ impl Lower<'_> {
     }
 
     fn mul_add(&mut self, value: Value, (x, y, z): (Value, Value, Value), ty: Type) -> Result<()> {
-        let kind = match (ty.dtype, ty.lanes) {
-            (DType::F32, 1) => FmaKind::Ss,
-            (DType::F32, _) => FmaKind::Ps,
-            (DType::F64, 1) => FmaKind::Sd,
-            (DType::F64, _) => FmaKind::Pd,
-            _ => return self.fallback_ternary(value, TernaryOp::MulAdd, [x, y, z]),
-        };
-        let len = self.len(ty)?;
+        if !is_vector_scalar(ty.dtype) {
+            return self.fallback_ternary(value, TernaryOp::MulAdd, [x, y, z]);
+        }
+        self.len(ty)?;
         // One operand may stay in memory: a factor, or else the addend.
         let (a, b) = self.operands(x, y, true)?;
         let c = match b {
@@ -491,7 +485,7 @@ impl Lower<'_> {
             Place::Reg(_) => self.place(z)?,
         };
         let dst = self.target(value);
-        self.push(Inst::Fma { kind, len, dst, a, b, c });
+        self.push(Inst::Fma { shape: Shape::of(ty), dst, a, b, c });
         self.set(value, Val::Vec(dst));
         Ok(())
     }
@@ -511,8 +505,8 @@ impl Lower<'_> {
             return self.mask_where(value, cond, x, y);
         }
         let (len, size, scalar) = (self.len(ty)?, ty.dtype.size(), ty.lanes == 1);
-        match self.isa {
-            Isa::Avx512 => {
+        match self.isa.bools() {
+            Bools::MaskRegister => {
                 let mask = self.mask(cond)?;
                 // Zero where the condition fails is what masked instructions do anyway.
                 let is_zero = matches!(self.val(y), Val::Const(0)) && !scalar;
@@ -530,30 +524,34 @@ impl Lower<'_> {
                 self.blend_mask(size, len, dst, mask, a, b);
                 self.set(value, Val::Vec(dst));
             }
-            Isa::Avx2 => {
+            Bools::WideLanes => {
                 let mask = self.wide(cond, size)?;
                 let a = self.vec(y)?;
                 let b = if scalar { Place::Reg(self.vec(x)?) } else { self.place(x)? };
                 let dst = self.target(value);
-                self.blend_wide(size, len, dst, mask, a, b);
+                self.blend_wide(Shape::of(ty), dst, mask, a, b);
                 self.set(value, Val::Vec(dst));
             }
         }
         Ok(())
     }
 
-    /// Elements of `a` that are greater than those of `b`, for integers (AVX2).
-    pub(super) fn greater_avx2(&mut self, ty: Type, a: Reg, b: Reg) -> Reg {
-        let size = ty.dtype.size();
-        let len = len_of(ty.bytes()).expect("invariant: the type was checked to fit");
+    /// Elements of `a` that are greater than those of `b`, for integers, where bools are elements.
+    pub(super) fn greater(&mut self, shape: Shape, signed: bool, a: Reg, b: Reg) -> Reg {
+        if self.isa.has(Has::IntCompare) {
+            let how = if signed { Compare::Less } else { Compare::Below };
+            return self.vop2(Vop::Compare(how), shape, b, a);
+        }
+        let size = shape.elem.size();
         let (mut a, mut b) = (a, b);
-        if !ty.dtype.is_signed() {
+        if !signed {
             // Flipping the top bit turns unsigned order into signed order.
             let top = self.splat_const(1 << (8 * size - 1), size);
-            a = self.vec3(VOp::Vpxord, len, a, top);
-            b = self.vec3(VOp::Vpxord, len, b, top);
+            a = self.vop2(Vop::Xor, shape, a, top);
+            b = self.vop2(Vop::Xor, shape, b, top);
         }
         let op = [VOp::Vpcmpgtb, VOp::Vpcmpgtw, VOp::Vpcmpgtd, VOp::Vpcmpgtq];
+        let len = x86::len_of(shape.bytes());
         self.vec3(op[size.trailing_zeros() as usize], len, a, b)
     }
 

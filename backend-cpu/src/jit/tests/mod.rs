@@ -6,7 +6,10 @@ mod ops;
 mod order;
 mod random;
 mod speed;
+#[cfg(target_arch = "x86_64")]
 mod system;
+#[cfg(target_arch = "aarch64")]
+mod system_arm;
 
 use super::target::Target;
 use super::{CompiledKernel, Isa, assemble, compile_for};
@@ -46,7 +49,7 @@ impl Random {
 pub(super) fn isas() -> Vec<Isa> {
     match Isa::detect() {
         Some(Isa::Avx512) => vec![Isa::Avx512, Isa::Avx2],
-        Some(Isa::Avx2) => vec![Isa::Avx2],
+        Some(isa) => vec![isa],
         None => Vec::new(),
     }
 }
@@ -389,9 +392,17 @@ pub(super) fn disassemble(kernel: &Kernel, isa: Isa) -> String {
     else {
         return "no code".to_owned();
     };
+    let text = match isa {
+        Isa::Neon => disassemble_arm(&code),
+        _ => disassemble_x86(&code),
+    };
+    format!("entries {entries:?}\n{text}")
+}
+
+fn disassemble_x86(code: &[u8]) -> String {
     let mut formatter = IntelFormatter::new();
-    let mut decoder = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE);
-    let mut text = format!("entries {entries:?}\n");
+    let mut decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
+    let mut text = String::new();
     while decoder.can_decode() {
         let it = decoder.decode();
         if it.is_invalid() {
@@ -403,6 +414,20 @@ pub(super) fn disassemble(kernel: &Kernel, isa: Isa) -> String {
         if it.mnemonic() == iced_x86::Mnemonic::Int3 {
             break;
         }
+    }
+    text
+}
+
+/// Constants behind the code come out as instructions too.
+fn disassemble_arm(code: &[u8]) -> String {
+    let mut text = String::new();
+    for (at, word) in (0..).step_by(4).zip(code.chunks_exact(4)) {
+        let word = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+        text.push_str(&format!("{at:5x}  {word:08x}  "));
+        if let Some(decoded) = disarm64::decoder::decode(word) {
+            disarm64::format_insn::format_insn_pc(at, &mut text, &decoded).expect("a string");
+        }
+        text.push('\n');
     }
     text
 }

@@ -98,6 +98,25 @@ fn speed() {
     }
 }
 
+/// The code for 64-bit Arm, which every machine can make.
+#[test]
+#[ignore = "prints"]
+fn code_for_arm() {
+    let reduce = |op, rows, cols, by| reduce(DType::F32, op, rows, cols, by);
+    for (name, kernel) in [
+        ("chain", chain(4096)),
+        ("gelu", gelu(4096)),
+        ("row sum", reduce(BinaryOp::Add, 16, 4096, false)),
+        ("row max", reduce(BinaryOp::Max, 16, 4096, false)),
+        ("column sum", reduce(BinaryOp::Add, 4096, 16, true)),
+        ("softmax", softmax(16, 1024)),
+        ("product", matmul(64, 64, 64)),
+    ] {
+        let kernel = tuned(&kernel, Isa::Neon);
+        println!("{name}\n{kernel}\n{}", disassemble(&kernel, Isa::Neon));
+    }
+}
+
 #[test]
 #[ignore = "measures"]
 fn streaming_stores() {

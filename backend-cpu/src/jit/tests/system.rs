@@ -2,10 +2,10 @@
 //! callers, no panic that passes through.
 
 use super::{isas, memory};
-use crate::jit::asm::{Assembler, Gpr, Len, Rm, VOp, VecReg};
-use crate::jit::emit;
 use crate::jit::helpers;
 use crate::jit::regalloc::Allocated;
+use crate::jit::x86::asm::{Assembler, Gpr, Len, Rm, VOp, VecReg};
+use crate::jit::x86::emit;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind, Register};
 use std::hint::black_box;
 
@@ -15,8 +15,8 @@ const PAGE: i64 = 4096;
 fn with_frame(frame: u32) -> Vec<u8> {
     let isa = isas()[0];
     let mut asm = Assembler::default();
-    let allocated = Allocated { insts: Vec::new(), saved: 1 << 3, frame };
-    emit::function(&mut asm, &allocated, &[], isa);
+    let allocated = Allocated { insts: Vec::new(), saved: [1 << 3, 0, 0], frame };
+    emit::function(&mut asm, &allocated, &[], 0, isa);
     asm.finish()
 }
 
@@ -79,7 +79,7 @@ fn registers_of_callers_survive() {
     }
     let mut asm = Assembler::default();
     for n in 0..16 {
-        let deco = crate::jit::asm::Deco::NONE;
+        let deco = crate::jit::x86::asm::Deco::NONE;
         asm.vector(VOp::Vxorps, Len::Y, (n, n, Rm::Vec(VecReg(n))), deco, None);
     }
     for reg in [Gpr::RDI, Gpr::RSI, Gpr::RAX, Gpr::RCX, Gpr::RDX, Gpr(8), Gpr(9), Gpr(10), Gpr(11)]

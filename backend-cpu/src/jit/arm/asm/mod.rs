@@ -34,9 +34,7 @@ pub(crate) const SP: u8 = 31;
 /// The link register, which holds where to return.
 pub(crate) const LINK: u8 = 30;
 
-/// A position in the code or in the constant pool, bound once and used any number of times.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Label(u32);
+pub(crate) use super::super::machine::Label;
 
 impl Label {
     /// The label as an operand.
@@ -141,6 +139,13 @@ impl Assembler {
     pub(crate) fn label(&mut self) -> Label {
         self.labels.push(UNBOUND);
         Label(self.labels.len() as u32 - 1)
+    }
+
+    /// So many labels, numbered one after the other; gives the first.
+    pub(crate) fn reserve(&mut self, n: u32) -> Label {
+        let first = self.labels.len() as u32;
+        self.labels.resize((first + n) as usize, UNBOUND);
+        Label(first)
     }
 
     /// Puts a label here.

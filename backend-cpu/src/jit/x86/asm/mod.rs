@@ -53,8 +53,14 @@ impl Assembler {
 
     /// A label without a place yet.
     pub(crate) fn label(&mut self) -> Label {
-        self.labels.push(UNBOUND);
-        Label(self.labels.len() as u32 - 1)
+        self.reserve(1)
+    }
+
+    /// So many labels, numbered one after the other; gives the first.
+    pub(crate) fn reserve(&mut self, n: u32) -> Label {
+        let first = self.labels.len() as u32;
+        self.labels.resize((first + n) as usize, UNBOUND);
+        Label(first)
     }
 
     /// Puts a label here.

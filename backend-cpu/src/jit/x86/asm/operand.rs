@@ -4,6 +4,8 @@
 //! register is meant. A [`Rm`] is what the ModRM byte can name: a register of any file or memory.
 //! Which kinds an instruction accepts is stated in its table row and asserted when it is encoded.
 
+pub(crate) use crate::jit::machine::{Label, Size};
+
 /// A general-purpose register, `rax` = 0 .. `r15` = 15 (hardware numbers).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Gpr(pub(crate) u8);
@@ -25,13 +27,6 @@ pub(crate) struct VecReg(pub(crate) u8);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct MaskReg(pub(crate) u8);
 
-/// Operand size of a general-purpose instruction. 32-bit results are zero-extended to 64.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Size {
-    B32,
-    B64,
-}
-
 /// Vector length.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Len {
@@ -46,10 +41,6 @@ impl Len {
         16 << self as u32
     }
 }
-
-/// A position in the code or in the constant pool, bound once and used any number of times.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Label(pub(super) u32);
 
 /// Base of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -168,26 +159,4 @@ pub(crate) enum Cond {
     GreaterEqual = 13,
     LessEqual = 14,
     Greater = 15,
-}
-
-impl Cond {
-    /// The condition that holds exactly when this one does not.
-    pub(crate) const fn not(self) -> Self {
-        match self {
-            Self::Below => Self::AboveEqual,
-            Self::AboveEqual => Self::Below,
-            Self::Equal => Self::NotEqual,
-            Self::NotEqual => Self::Equal,
-            Self::BelowEqual => Self::Above,
-            Self::Above => Self::BelowEqual,
-            Self::Sign => Self::NotSign,
-            Self::NotSign => Self::Sign,
-            Self::Parity => Self::NotParity,
-            Self::NotParity => Self::Parity,
-            Self::Less => Self::GreaterEqual,
-            Self::GreaterEqual => Self::Less,
-            Self::LessEqual => Self::Greater,
-            Self::Greater => Self::LessEqual,
-        }
-    }
 }

@@ -5,15 +5,15 @@
 //! at all. `rax`, `rcx` and `rdx` are free for such sequences (`regalloc`).
 
 use super::asm::{
-    self, Alu, Assembler, Cond, Deco, Gpr, Index, Label, Len, MaskReg, Mem, Rm, Shift, Size, VOp,
-    VecReg,
+    self, Assembler, Deco, Gpr, Index, Label, Len, MaskReg, Mem, Rm, Size, VOp, VecReg,
 };
-use super::machine::{
-    Addr, Base, ConstData, ConstId, Effect, Extend, FmaKind, Inst, Operand, Place, Reg, Test,
-    VecInst,
+use super::{fma, len_of};
+use crate::jit::machine::{
+    Addr, Alu, Base, Cond, ConstData, ConstId, Effect, Extend, Inst, Operand, Place, Reg, Shape,
+    Shift, Test, VecInst,
 };
-use super::regalloc::Allocated;
-use super::target::Isa;
+use crate::jit::regalloc::Allocated;
+use crate::jit::target::Isa;
 
 const ACC: Gpr = Gpr::RAX;
 const DATA: Gpr = Gpr::RDX;
@@ -24,21 +24,24 @@ const DATA: Gpr = Gpr::RDX;
 const PROBE: u32 = 4096 - 2 * 64;
 
 /// Writes one function of type `sysv64 fn(args, lo, hi, scratch)` at the current position.
-pub(super) fn function(
+/// `labels` is how many labels it has.
+pub(in crate::jit) fn function(
     asm: &mut Assembler,
     allocated: &Allocated,
     constants: &[ConstData],
+    labels: u32,
     isa: Isa,
 ) {
     let has_frame = allocated.frame > 0 || allocated.insts.iter().any(is_call);
     // The slot after the frame keeps the caller's stack pointer.
     let frame = if has_frame { (allocated.frame + 8).next_multiple_of(64) } else { 0 };
-    let mut emitter = Emitter { asm, constants, isa };
-    emitter.prologue(allocated.saved, frame);
+    let first = asm.reserve(labels).0;
+    let mut emitter = Emitter { asm, constants, first, isa };
+    emitter.prologue(allocated.saved[0], frame);
     for inst in &allocated.insts {
         emitter.inst(inst);
     }
-    emitter.epilogue(allocated.saved, frame);
+    emitter.epilogue(allocated.saved[0], frame);
 }
 
 fn is_call(inst: &Inst) -> bool {
@@ -48,6 +51,8 @@ fn is_call(inst: &Inst) -> bool {
 struct Emitter<'a> {
     asm: &'a mut Assembler,
     constants: &'a [ConstData],
+    /// The assembler's number of the function's first label.
+    first: u32,
     isa: Isa,
 }
 
@@ -59,30 +64,64 @@ fn vec(reg: Reg) -> VecReg {
     VecReg(reg.number())
 }
 
-fn saved_registers(saved: u16) -> impl DoubleEndedIterator<Item = Gpr> {
+/// The assembler's name of a condition.
+fn flags(cond: Cond) -> asm::Cond {
+    match cond {
+        Cond::Equal => asm::Cond::Equal,
+        Cond::NotEqual => asm::Cond::NotEqual,
+        Cond::Less => asm::Cond::Less,
+        Cond::GreaterEqual => asm::Cond::GreaterEqual,
+        Cond::LessEqual => asm::Cond::LessEqual,
+        Cond::Greater => asm::Cond::Greater,
+        Cond::Below => asm::Cond::Below,
+        Cond::AboveEqual => asm::Cond::AboveEqual,
+        Cond::BelowEqual => asm::Cond::BelowEqual,
+        Cond::Above => asm::Cond::Above,
+    }
+}
+
+fn arithmetic(op: Alu) -> asm::Alu {
+    match op {
+        Alu::Add => asm::Alu::Add,
+        Alu::Sub => asm::Alu::Sub,
+        Alu::And => asm::Alu::And,
+        Alu::Or => asm::Alu::Or,
+        Alu::Xor => asm::Alu::Xor,
+    }
+}
+
+fn shift(op: Shift) -> asm::Shift {
+    match op {
+        Shift::Shl => asm::Shift::Shl,
+        Shift::Shr => asm::Shift::Shr,
+        Shift::Sar => asm::Shift::Sar,
+    }
+}
+
+fn saved_registers(saved: u32) -> impl DoubleEndedIterator<Item = Gpr> {
     (0..16u8).filter(move |n| saved & 1 << n != 0).map(Gpr)
 }
 
 impl Emitter<'_> {
-    fn prologue(&mut self, saved: u16, frame: u32) {
+    fn prologue(&mut self, saved: u32, frame: u32) {
         for reg in saved_registers(saved) {
             self.asm.push(reg);
         }
         if frame > 0 {
             self.asm.mov(Size::B64, ACC, Gpr::RSP);
-            self.asm.alu_imm(Alu::And, Size::B64, Gpr::RSP, -64);
+            self.asm.alu_imm(asm::Alu::And, Size::B64, Gpr::RSP, -64);
             let mut left = frame;
             while left > PROBE {
-                self.asm.alu_imm(Alu::Sub, Size::B64, Gpr::RSP, PROBE as i32);
+                self.asm.alu_imm(asm::Alu::Sub, Size::B64, Gpr::RSP, PROBE as i32);
                 self.asm.mov_store(Size::B64, Mem::at(Gpr::RSP, 0), ACC);
                 left -= PROBE;
             }
-            self.asm.alu_imm(Alu::Sub, Size::B64, Gpr::RSP, left as i32);
+            self.asm.alu_imm(asm::Alu::Sub, Size::B64, Gpr::RSP, left as i32);
             self.asm.mov_store(Size::B64, Mem::at(Gpr::RSP, frame as i32 - 8), ACC);
         }
     }
 
-    fn epilogue(&mut self, saved: u16, frame: u32) {
+    fn epilogue(&mut self, saved: u32, frame: u32) {
         if frame > 0 {
             self.asm.mov(Size::B64, Gpr::RSP, Mem::at(Gpr::RSP, frame as i32 - 8));
         }
@@ -102,6 +141,11 @@ impl Emitter<'_> {
             Base::Const(id, bytes) => asm::Base::Label(self.constant(id, bytes.into())),
         };
         Mem { base, index, shift: addr.shift, disp: addr.disp }
+    }
+
+    /// A label of the function as the assembler numbers it.
+    fn label(&self, label: Label) -> Label {
+        Label(self.first + label.0)
     }
 
     fn constant(&mut self, id: ConstId, bytes: usize) -> Label {
@@ -128,34 +172,40 @@ impl Emitter<'_> {
             Inst::Undef { .. } => {}
             Inst::Entry { args, lo, hi, scratch } => self.entry([args, lo, hi, scratch]),
             Inst::Vec(ref it) => self.vector(it),
-            Inst::Blend { op, len, dst, a, b, mask } => {
+            Inst::SelectVec { shape, dst, mask, a, b } => {
+                let op = match shape.elem.size() {
+                    4 => VOp::Vblendvps,
+                    8 => VOp::Vblendvpd,
+                    _ => VOp::Vpblendvb,
+                };
                 let rm = self.rm_vec(b);
                 let operands = (dst.number(), a.number(), rm);
-                self.asm.vector(op, len, operands, Deco::NONE, Some(mask.number() << 4));
+                let mask = Some(mask.number() << 4);
+                self.asm.vector(op, len_of(shape.bytes()), operands, Deco::NONE, mask);
             }
-            Inst::Fma { kind, len, dst, a, b, c } => self.fma(kind, len, dst, (a, b, c)),
-            Inst::MoveVec { len, dst, src } => self.move_vec(len, dst, src),
+            Inst::Fma { shape, dst, a, b, c } => self.fma(shape, dst, (a, b, c)),
+            Inst::MoveVec { dst, src } => self.move_vec(self.isa.widest(), dst, src),
             Inst::MoveMask { dst, src } if dst != src => {
                 let rm = Rm::Mask(MaskReg(src.number()));
                 self.asm.vector(VOp::Kmovq, Len::X, (dst.number(), 0, rm), Deco::NONE, None);
             }
             Inst::MoveMask { .. } => {}
-            Inst::Const { dst, len, id } => self.load_constant(dst, len, id),
+            Inst::Const { dst, id } => self.load_constant(dst, self.isa.widest(), id),
             Inst::Prefetch { addr } => {
                 let mem = self.mem(addr);
                 self.asm.prefetch(mem);
             }
             Inst::Fence => self.asm.sfence(),
-            Inst::Label { label } => self.asm.bind(label),
+            Inst::Label { label } => self.asm.bind(self.label(label)),
             Inst::LoopHead { label } => {
                 self.asm.align(32);
-                self.asm.bind(label);
+                self.asm.bind(self.label(label));
             }
             Inst::LoopEnd => {}
-            Inst::Jump { label } => self.asm.jmp(label),
+            Inst::Jump { label } => self.asm.jmp(self.label(label)),
             Inst::Branch { test, label } => {
                 let cond = self.test(test);
-                self.asm.jcc(cond, label);
+                self.asm.jcc(flags(cond), self.label(label));
             }
             Inst::Call { target, buffers, description } => {
                 self.call(target, buffers, description);
@@ -167,7 +217,9 @@ impl Emitter<'_> {
     fn general(&mut self, inst: &Inst) {
         match *inst {
             Inst::Move { dst, src } => self.move_gpr(dst, src),
-            Inst::Imm { dst, value: 0 } => self.asm.alu(Alu::Xor, Size::B32, gpr(dst), gpr(dst)),
+            Inst::Imm { dst, value: 0 } => {
+                self.asm.alu(asm::Alu::Xor, Size::B32, gpr(dst), gpr(dst))
+            }
             Inst::Imm { dst, value } => self.asm.mov_imm(gpr(dst), value),
             Inst::Alu { op, size, dst, a, b } => self.alu(op, size, (dst, a), b),
             Inst::Mul { size, dst, a, b } => self.mul(size, dst, a, b),
@@ -182,9 +234,17 @@ impl Emitter<'_> {
             }
             Inst::Shift { op, size, dst, a, by } => {
                 self.copy(size, dst, a);
-                self.asm.shift_imm(op, size, gpr(dst), by);
+                self.asm.shift_imm(shift(op), size, gpr(dst), by);
             }
-            Inst::ShiftBy { op, dst, a, by } => {
+            Inst::ShiftBy { op, size, dst, a, by } => {
+                let op = match (op, size) {
+                    (Shift::Shl, Size::B32) => VOp::Shlx32,
+                    (Shift::Shl, Size::B64) => VOp::Shlx64,
+                    (Shift::Shr, Size::B32) => VOp::Shrx32,
+                    (Shift::Shr, Size::B64) => VOp::Shrx64,
+                    (Shift::Sar, Size::B32) => VOp::Sarx32,
+                    (Shift::Sar, Size::B64) => VOp::Sarx64,
+                };
                 let operands = (dst.number(), by.number(), gpr(a).into());
                 self.asm.vector(op, Len::X, operands, Deco::NONE, None);
             }
@@ -210,16 +270,16 @@ impl Emitter<'_> {
             }
             Inst::SetCc { dst, test } => {
                 let cond = self.test(test);
-                self.asm.setcc(cond, ACC);
+                self.asm.setcc(flags(cond), ACC);
                 self.asm.movzx8(gpr(dst), ACC);
             }
             Inst::Select { size, dst, test, x, y } => {
                 let cond = self.test(test);
                 if dst == x {
-                    self.asm.cmov(size, cond.not(), gpr(dst), gpr(y));
+                    self.asm.cmov(size, flags(cond.not()), gpr(dst), gpr(y));
                 } else {
                     self.move_gpr(dst, y);
-                    self.asm.cmov(size, cond, gpr(dst), gpr(x));
+                    self.asm.cmov(size, flags(cond), gpr(dst), gpr(x));
                 }
             }
             _ => unreachable!("invariant: all other operations are handled by the caller"),
@@ -292,13 +352,9 @@ impl Emitter<'_> {
     }
 
     /// `dst = a * b + c` by the form that works in place, if an operand dies in `dst`.
-    fn fma(&mut self, kind: FmaKind, len: Len, dst: Reg, (a, b, c): (Reg, Place, Place)) {
-        let [f132, f213, f231] = match kind {
-            FmaKind::Ps => [VOp::Vfmadd132ps, VOp::Vfmadd213ps, VOp::Vfmadd231ps],
-            FmaKind::Pd => [VOp::Vfmadd132pd, VOp::Vfmadd213pd, VOp::Vfmadd231pd],
-            FmaKind::Ss => [VOp::Vfmadd132ss, VOp::Vfmadd213ss, VOp::Vfmadd231ss],
-            FmaKind::Sd => [VOp::Vfmadd132sd, VOp::Vfmadd213sd, VOp::Vfmadd231sd],
-        };
+    fn fma(&mut self, shape: Shape, dst: Reg, (a, b, c): (Reg, Place, Place)) {
+        let len = len_of(shape.bytes());
+        let [f132, f213, f231] = fma(shape);
         // 132: dst * rm + vvvv; 213: vvvv * dst + rm; 231: vvvv * rm + dst.
         let (op, vvvv, rm) = match (b, c) {
             (_, Place::Reg(c)) if c == dst => (f231, a, b),
@@ -355,20 +411,20 @@ impl Emitter<'_> {
             Operand::Imm(0) if matches!(test.cond, Cond::Equal | Cond::NotEqual) => {
                 self.asm.test(test.size, a, a);
             }
-            Operand::Imm(imm) => self.asm.alu_imm(Alu::Cmp, test.size, a, imm),
-            Operand::Reg(b) => self.asm.alu(Alu::Cmp, test.size, a, gpr(b)),
+            Operand::Imm(imm) => self.asm.alu_imm(asm::Alu::Cmp, test.size, a, imm),
+            Operand::Reg(b) => self.asm.alu(asm::Alu::Cmp, test.size, a, gpr(b)),
             Operand::Mem(addr) => {
                 let mem = self.mem(addr);
-                self.asm.alu(Alu::Cmp, test.size, a, mem);
+                self.asm.alu(asm::Alu::Cmp, test.size, a, mem);
             }
         }
         test.cond
     }
 
     fn alu(&mut self, op: Alu, size: Size, (dst, a): (Reg, Reg), b: Operand) {
-        let d = gpr(dst);
+        let (d, is_sum, op) = (gpr(dst), op == Alu::Add, arithmetic(op));
         match b {
-            Operand::Imm(imm) if dst != a && op == Alu::Add => {
+            Operand::Imm(imm) if dst != a && is_sum => {
                 self.asm.lea(size, d, Mem::at(gpr(a), imm));
             }
             Operand::Imm(imm) => {
@@ -377,10 +433,10 @@ impl Emitter<'_> {
             }
             Operand::Reg(b) if dst == a => self.asm.alu(op, size, d, gpr(b)),
             Operand::Reg(b) if dst == b => {
-                debug_assert_ne!(op, Alu::Sub, "the subtrahend outlives the result's birth");
+                debug_assert_ne!(op, asm::Alu::Sub, "the subtrahend outlives the result's birth");
                 self.asm.alu(op, size, d, gpr(a));
             }
-            Operand::Reg(b) if op == Alu::Add => {
+            Operand::Reg(b) if is_sum => {
                 self.asm.lea(size, d, Mem::indexed(gpr(a), gpr(b), 0, 0));
             }
             Operand::Reg(b) => {
@@ -418,14 +474,14 @@ impl Emitter<'_> {
         let b = gpr(b);
         self.asm.mov(size, ACC, gpr(a));
         self.asm.test(size, b, b);
-        self.asm.jcc(Cond::Equal, zero);
+        self.asm.jcc(asm::Cond::Equal, zero);
         if signed {
-            self.asm.alu_imm(Alu::Cmp, size, b, -1);
-            self.asm.jcc(Cond::Equal, minus);
+            self.asm.alu_imm(asm::Alu::Cmp, size, b, -1);
+            self.asm.jcc(asm::Cond::Equal, minus);
             self.asm.sign_rdx(size);
             self.asm.idiv(size, b);
         } else {
-            self.asm.alu(Alu::Xor, Size::B32, DATA, DATA);
+            self.asm.alu(asm::Alu::Xor, Size::B32, DATA, DATA);
             self.asm.div(size, b);
         }
         if rem {
@@ -435,7 +491,7 @@ impl Emitter<'_> {
         self.asm.bind(minus);
         if signed {
             if rem {
-                self.asm.alu(Alu::Xor, Size::B32, ACC, ACC);
+                self.asm.alu(asm::Alu::Xor, Size::B32, ACC, ACC);
             } else {
                 self.asm.neg(size, ACC);
             }
@@ -443,7 +499,7 @@ impl Emitter<'_> {
         }
         self.asm.bind(zero);
         if !rem {
-            self.asm.alu(Alu::Xor, Size::B32, ACC, ACC);
+            self.asm.alu(asm::Alu::Xor, Size::B32, ACC, ACC);
         }
         self.asm.bind(done);
         self.asm.mov(size, gpr(dst), ACC);
@@ -473,17 +529,5 @@ impl Emitter<'_> {
         self.asm.mov_imm(ACC, target as u64);
         self.asm.vzeroupper();
         self.asm.call(ACC);
-    }
-}
-
-/// `shl`, `shr` and `sar` of the shift instructions with three operands.
-pub(super) const fn three_operand_shift(op: Shift, size: Size) -> VOp {
-    match (op, size) {
-        (Shift::Shl | Shift::Rol, Size::B32) => VOp::Shlx32,
-        (Shift::Shl | Shift::Rol, Size::B64) => VOp::Shlx64,
-        (Shift::Shr | Shift::Ror, Size::B32) => VOp::Shrx32,
-        (Shift::Shr | Shift::Ror, Size::B64) => VOp::Shrx64,
-        (Shift::Sar, Size::B32) => VOp::Sarx32,
-        (Shift::Sar, Size::B64) => VOp::Sarx64,
     }
 }
