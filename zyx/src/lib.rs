@@ -34,6 +34,8 @@
 extern crate self as zyx;
 
 mod defaults;
+#[cfg(doctest)]
+mod guide;
 
 pub use defaults::{
     OpenDevice, arange, device, eye, full, ones, rand, randint, randn, runtime, seed, tensor, zeros,
