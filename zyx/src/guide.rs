@@ -14,7 +14,7 @@ mod laziness {}
 #[doc = include_str!("../../docs/guide/devices.md")]
 mod devices {}
 
-/// Some of it needs the file formats.
+// Some of it needs the file formats.
 #[cfg(feature = "io")]
 #[doc = include_str!("../../docs/guide/saving.md")]
 mod saving {}
