@@ -14,6 +14,8 @@
 //! ([`nn`]), the optimizers ([`optim`]) and what surrounds training ([`data`]), registers the
 //! backends that were compiled in, and has what the core deliberately lacks: a default device and functions that use it.
 //!
+//! The folder `docs/guide` of the repository is a guide with a tour in ten minutes.
+//!
 //! # Devices
 //!
 //! [`device()`] is the default device: the one the environment variable `ZYX_DEVICE` names
@@ -34,6 +36,8 @@
 extern crate self as zyx;
 
 mod defaults;
+#[cfg(doctest)]
+mod guide;
 
 pub use defaults::{
     OpenDevice, arange, device, eye, full, ones, rand, randint, randn, runtime, seed, tensor, zeros,
