@@ -18,9 +18,11 @@ pub(super) const ADDRESS: u8 = 16;
 pub(super) const NUMBER: u8 = 17;
 /// The vector register of the same kind.
 pub(super) const VECTOR: u8 = 31;
-/// Bytes of a frame between two that the prologue touches. Systems find an overflow of the stack, or make
-/// it grow, by the page below those in use, so none may be left out.
-const PROBE: u32 = 4096;
+/// Bytes of a stack that a function may leave untouched in front of a call. Systems find an overflow of
+/// the stack, or make it grow, by the page below those in use, so none may be left out.
+const UNTOUCHED: u32 = 1024;
+/// Bytes of a frame between two that the prologue touches, the first of which its caller may not have.
+const PROBE: u32 = 4096 - UNTOUCHED;
 
 const ZR: i64 = ZERO as i64;
 
@@ -129,13 +131,13 @@ impl Emitter<'_> {
         saved.general.chunks(2).for_each(|it| store(self.asm, it, Op::StrXPre, Op::StpXPre));
         saved.vectors.chunks(2).for_each(|it| store(self.asm, it, Op::StrDPre, Op::StpDPre));
         let mut left = frame;
-        while left > PROBE {
-            self.asm.add_imm(SP, SP, -i64::from(PROBE), NUMBER);
-            self.asm.op(Op::StrX, &[ZR, SP.into(), 0]);
-            left -= PROBE;
-        }
-        if left > 0 {
-            self.asm.add_imm(SP, SP, -i64::from(left), NUMBER);
+        while left > 0 {
+            let step = left.min(PROBE);
+            self.asm.add_imm(SP, SP, -i64::from(step), NUMBER);
+            if step > UNTOUCHED {
+                self.asm.op(Op::StrX, &[ZR, SP.into(), 0]);
+            }
+            left -= step;
         }
     }
 

@@ -29,10 +29,35 @@ fn run(allocated: &Allocated, constants: &[ConstData]) {
     run_with(allocated, constants, &mut [0; 4], [0; 2]);
 }
 
+/// The farthest that the stack pointer goes below what was touched, and where it is left.
+fn farthest(code: &[u8]) -> (i64, i64) {
+    let (mut untouched, mut farthest) = (0, 0);
+    for word in code.chunks_exact(4).map(|it| u32::from_le_bytes(it.try_into().unwrap())) {
+        let number = i64::from(word >> 10 & 0xfff);
+        match word & 0xffc0_03ff {
+            // `sub sp, sp, #n`, also in units of 4096.
+            0xd100_03ff => untouched += number,
+            0xd140_03ff => untouched += number << 12,
+            // `str xzr, [sp]`
+            0xf900_03ff if number == 0 => untouched = 0,
+            // The epilogue.
+            0x9100_03ff | 0x9140_03ff => break,
+            _ => {}
+        }
+        farthest = farthest.max(untouched);
+    }
+    (farthest, untouched)
+}
+
 #[test]
 fn large_frames_touch_every_page() {
     for frame in [0, 8, 16, 4080, 4096, 4112, 8192, 10_000, 1 << 20] {
         let allocated = Allocated { insts: Vec::new(), saved: [1 << 19, 1 << 8, 0], frame };
+        let mut asm = Assembler::default();
+        emit::function(&mut asm, &allocated, &[], 0).unwrap();
+        let (farthest, left) = farthest(&asm.finish().unwrap());
+        // What a caller may have left, and what a function that is called reaches further, come on top.
+        assert!(farthest <= 4096 - 1024 && left <= 1024, "{frame}: {farthest}, {left}");
         // Threads have stacks of two MiB, of which hardly any was touched yet.
         std::thread::spawn(move || run(&allocated, &[])).join().unwrap();
     }
