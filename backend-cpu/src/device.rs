@@ -22,7 +22,6 @@ use zyx_core::hal::{
     FlashSpec, HostOwner, Part, PartWork, Prologue, Traffic,
 };
 use zyx_core::ir::{Kernel, Verified};
-use zyx_core::prepare;
 use zyx_gemm::memory::{Block, OutOfMemory, View};
 use zyx_gemm::pool::Pool;
 
@@ -170,9 +169,7 @@ impl CpuDevice {
             let log = "the interpreter has to know how long buffers are".to_owned();
             return Err(CompileError { kernel: kernel.name().to_owned(), log });
         }
-        // Functions that blocks have round otherwise in the interpreter.
-        let caps = Config::without_functions(self.caps.clone());
-        Runnable::interpreted(&prepare::legalize(&kernel.clone().into(), &caps)?.verify()?)
+        Runnable::interpreted(&Verified::new(&blocks::expanded(kernel, &self.caps))?)
     }
 }
 

@@ -6,8 +6,12 @@
 
 use super::frame::{Frame, STEP, registers};
 use super::ops::VectorOp;
+use crate::config::Config;
+use zyx_core::decompose::Expand;
 use zyx_core::decompose::coefficients::{ERF_P, ERF_Q, SINGLE, TANH_P, TANH_Q};
+use zyx_core::hal::Caps;
 use zyx_core::ir::interp::scalar::Fn1;
+use zyx_core::ir::{Kernel, Op, Value};
 use zyx_core::{DType, UnaryOp};
 
 /// Within bounds; NaN stays.
@@ -168,6 +172,22 @@ pub(super) fn row(op: UnaryOp, dtype: DType) -> Option<(VectorOp, Fn1)> {
     }
 }
 
+/// A kernel with their expansions in place of functions, which the interpreter of the core rounds otherwise.
+pub(crate) fn expanded(kernel: &Kernel, caps: &Caps) -> Kernel {
+    let caps = Config::without_functions(caps.clone());
+    let mut b = kernel.rebuild();
+    let mut map: Vec<Value> = Vec::with_capacity(kernel.ops().len());
+    for (_, op, ty) in kernel.iter() {
+        map.push(match op.map(|x| map[x.idx()]) {
+            Op::Unary { op, x } if computes(op, ty.dtype) => {
+                Expand::new(&mut b, &caps).unary(op, x)
+            }
+            op => b.emit(op, ty),
+        });
+    }
+    b.finish()
+}
+
 /// Whether there is such a function.
 pub(crate) fn computes(op: UnaryOp, dtype: DType) -> bool {
     row(op, dtype).is_some()
@@ -177,9 +197,7 @@ pub(crate) fn computes(op: UnaryOp, dtype: DType) -> bool {
 mod tests {
     use super::*;
     use crate::blocks::frame::Sizes;
-    use crate::config::Config;
     use std::array::from_fn;
-    use zyx_core::decompose::Expand;
     use zyx_core::ir::interp::{Options, interpret};
     use zyx_core::ir::{Access, Builder, LoopKind};
 

@@ -27,7 +27,7 @@ use crate::facts::Facts;
 use crate::jit::Entry;
 use crate::split;
 use frame::Frame;
-pub(crate) use functions::computes;
+pub(crate) use functions::{computes, expanded};
 use std::cell::RefCell;
 use std::ops::Range;
 use translate::{Code, translate};

@@ -222,7 +222,11 @@ fn difference(kernel: &Kernel, way: Way, inputs: &[Vec<u8>], vars: &[u64]) -> Op
         return Some(error.to_string());
     }
     let mut expected = inputs.to_vec();
-    if let Err(error) = interp::interpret(kernel, &mut expected, vars, &Options::fast()) {
+    let expanded = match way {
+        Way::Machine(_) => kernel.clone(),
+        Way::Blocks => blocks::expanded(kernel, &way.caps()),
+    };
+    if let Err(error) = interp::interpret(&expanded, &mut expected, vars, &Options::fast()) {
         return Some(error.to_string());
     }
     for pieces in [1, 3] {
