@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the CPU backend for 64-bit Arm and runs a part of its tests under emulation.
 #
-#   scripts/test-aarch64.sh            the assembler, the code generator against the interpreter, and the
-#                                      conformance suite in f32 (minutes to run, minutes to build)
+#   scripts/test-aarch64.sh            the assembler, whole kernels against the interpreter, and the conformance
+#                                      suite in f32 and i32 (half a minute to run, two to build)
 #   ZYX_FULL=1 scripts/test-aarch64.sh the whole suite, the library's own tests, and `digits`
 #
 # Needs a linker and an emulator (`scripts/install-drivers.sh aarch64`) and the target of the Rust
@@ -24,12 +24,12 @@ emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || skip "n
 
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$emulator -L /usr/aarch64-linux-gnu"
-# What the assembler for Arm encodes, against what binutils make of the same text; that runs here.
-cargo test -p backend-cpu --lib -- --quiet --include-ignored jit::arm::asm::tests::
+# What the assembler for Arm encodes, against what binutils make of the same text.
+cargo test --target $target -p backend-cpu --lib --test conformance --no-run
+cargo test --target $target -p backend-cpu --lib -- --quiet --include-ignored jit::arm::asm::tests::
 if [ "${ZYX_FULL-0}" = 1 ]; then
     cargo test --target $target -p backend-cpu -p zyx-gemm --no-fail-fast -- --quiet
     exec cargo run --target $target --release --example digits
 fi
-# Kernels against the interpreter, on every instruction that they need.
-cargo test --target $target -p backend-cpu --lib --no-fail-fast -- --quiet jit:: exec_memory::
-cargo test --target $target -p backend-cpu --test conformance --no-fail-fast -- --quiet DType__F32
+cargo test --target $target -p backend-cpu --lib --no-fail-fast -- --quiet jit::tests::kernels jit::tests::system exec_memory::
+cargo test --target $target -p backend-cpu --test conformance --no-fail-fast -- --quiet DType__F32 DType__I32

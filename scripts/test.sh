@@ -140,7 +140,7 @@ grep -vE '/backend-((opencl|vulkan|wgpu)/conformance|vulkan/(backend_vulkan|devi
 
 xargs -d '\n' -n 1 -P "$lanes" bash -c 'run_job "$1"' run_job <"$work/queue" || status=1
 cargo test --workspace --features "$features" --doc --no-fail-fast || status=$?
-# 64-bit Arm and Windows, emulated: minutes of compiling, so only where everything is asked for.
+# 64-bit Arm and Windows, emulated, in full.
 if [ "${ZYX_FULL-0}" = 1 ]; then
     ZYX_REQUIRE=$ZYX_REQUIRE,aarch64 scripts/test-aarch64.sh || status=$?
     ZYX_REQUIRE=$ZYX_REQUIRE,windows scripts/test-windows.sh || status=$?
