@@ -25,7 +25,8 @@ impl Partitioner<'_> {
 
     fn library_call(&mut self, id: NodeId) -> Option<Contraction> {
         let offers = self.offers;
-        let never_first = convolution::is_product(self.graph, &mut self.indices, id);
+        let never_first =
+            !self.caps.convolutions || convolution::is_product(self.graph, &mut self.indices, id);
         let convolution = if never_first { None } else { self.convolution(id) };
         let first = convolution.as_ref().is_some_and(convolution::comes_first);
         if first
