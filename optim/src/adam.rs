@@ -14,7 +14,7 @@ pub struct AdamOptions {
     pub betas: [f64; 2],
     /// Added to the root of the mean squared gradient; 1e-8.
     pub eps: f64,
-    /// None (0) at first. For [`Adam`] this times the parameter is added to the gradient; for
+    /// None (0) at first, for [`AdamW`], too (PyTorch's has 0.01). For [`Adam`] this times the parameter is added to the gradient; for
     /// [`AdamW`] the parameter shrinks by this times the learning rate.
     pub weight_decay: f64,
     /// Divide by the largest mean squared gradient so far (AMSGrad, Reddi et al. 2018); false.

@@ -7,7 +7,8 @@
 //! everything was computed: a step that fails changes nothing.
 //!
 //! Updates are computed in `f32` (`f64` for `f64` parameters), state is stored so, and halves are
-//! rounded once at the end. Formulas and defaults are PyTorch's where it has the optimizer.
+//! rounded once at the end. Formulas and defaults are PyTorch's where it has the optimizer, but
+//! for the weight decay of [`AdamW`]: PyTorch's 0.01 has to be asked for.
 //!
 //! Around the optimizers: [`Groups`] joins several, [`MasterWeights`] and [`LossScaler`] are mixed
 //! precision, [`clip_norm`] and [`clip_value`] limit gradients, [`Accumulator`] sums them over
