@@ -13,6 +13,7 @@ cd "$(dirname "$0")/.."
 target=aarch64-unknown-linux-gnu
 
 . scripts/absent.sh
+. scripts/target-tests.sh
 skip() {
     absent aarch64 "$1"
 }
@@ -26,10 +27,10 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$emulator -L /usr/aarch64-linux-gnu"
 # What the assembler for Arm encodes, against what binutils make of the same text.
 cargo test --target $target -p backend-cpu --lib --test conformance --no-run
-cargo test --target $target -p backend-cpu --lib -- --quiet --include-ignored jit::arm::asm::tests::
+tests -p backend-cpu --lib -- --quiet --include-ignored jit::arm::asm::tests::
 if [ "${ZYX_FULL-0}" = 1 ]; then
     cargo test --target $target -p backend-cpu -p zyx-gemm --no-fail-fast -- --quiet
     exec cargo run --target $target --release --example digits
 fi
-cargo test --target $target -p backend-cpu --lib --no-fail-fast -- --quiet jit::tests::kernels jit::tests::system exec_memory::
-cargo test --target $target -p backend-cpu --test conformance --no-fail-fast -- --quiet DType__F32 DType__I32
+tests -p backend-cpu --lib --no-fail-fast -- --quiet jit::tests::kernels jit::tests::system exec_memory::
+tests -p backend-cpu --test conformance --no-fail-fast -- --quiet DType__F32 DType__I32

@@ -14,6 +14,7 @@ cd "$(dirname "$0")/.."
 target=x86_64-pc-windows-gnu
 
 . scripts/absent.sh
+. scripts/target-tests.sh
 skip() {
     absent windows "$1"
 }
@@ -56,14 +57,6 @@ fi
 
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$wine
-# Runs tests. A filter that matches nothing is a mistake, which libtest does not call one.
-tests() {
-    cargo test --target $target "$@" 2>&1 | tee "$work/log"
-    ! grep -q '^running 0 tests' "$work/log" || {
-        echo "test-windows.sh: no test matches ($*)" >&2
-        return 1
-    }
-}
 if [ "${ZYX_FULL-0}" = 1 ]; then
     tests -p backend-cpu -p zyx-gemm --lib --tests --no-fail-fast -- --quiet
     tests -p zyx-core --lib --no-fail-fast -- --quiet

@@ -197,15 +197,13 @@ async function compare(spec) {
   return { cosines: [...cosines], seconds };
 }
 
-at("files").addEventListener("change", () => {
-  encoder?.free();
-  encoder = null;
-});
+for (const choice of ["files", "device"]) {
+  at(choice).addEventListener("change", () => {
+    encoder?.free();
+    encoder = null;
+  });
+}
 at("compare").addEventListener("click", () => guarded(() => compare(at("device").value)));
-at("device").addEventListener("change", () => {
-  encoder?.free();
-  encoder = null;
-});
 
 // ---- a test drives the page: `?test=cpu&steps=60` reports to the server that it came from ----
 

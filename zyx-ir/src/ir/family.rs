@@ -466,8 +466,12 @@ impl Family {
 
     /// The kernel of this outline with loops a little longer where their lengths vary among the members
     /// (`padded_len`), so that many sizes have loops of the same lengths. Iterations that the kernel does not
-    /// have load zeros, change no register that outlives them and store nothing. `None` if no length varies.
+    /// have load zeros, change no register that outlives them and store nothing. `None` if no length varies, or of a kernel that was
+    /// not verified.
     pub fn padded(&self, outline: &Outline, name: &str) -> Option<Rewritten> {
+        if !outline.verified {
+            return None;
+        }
         let padded = self.padded_by(outline, &outline.literals, &outline.lens, name, padded_len)?;
         let is_in_bounds = || Verified::new(&padded).is_ok_and(|verified| *verified == padded);
         debug_assert!(is_in_bounds(), "iterations that there are not access nothing\n{padded}");
@@ -883,6 +887,7 @@ mod tests {
         let family = Family::new(&first, false).with(&second);
         let unverified = Outline::of_unverified(&sums(7, 8)).unwrap();
         assert!(family.serves(&unverified) && family.member(&unverified).is_none());
+        assert!(family.padded(&first, "").is_some() && family.padded(&unverified, "").is_none());
         // What others make of the kernel accesses nothing of which the length is open.
         let general = family.kernel("all").unwrap();
         assert_eq!(*Verified::new(&general).unwrap(), *general);

@@ -56,7 +56,7 @@ impl Verified {
 
 /// What passes and legalisation made of a verified kernel. They keep accesses where they were, as
 /// their property tests show; all other rules are checked again before it is compiled. Only the
-/// functions of [`prepare`](crate::prepare) make one, of which each starts from a verified kernel.
+/// functions of [`prepare`](crate::prepare) and [`Family`](crate::ir::Family) make one, of verified kernels.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rewritten(Kernel);
 
