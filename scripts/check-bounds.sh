@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 bench=${1:-}
 if [ -z "$bench" ]; then
-    cargo build --locked --release -p zyx-bench || exit 1
+    cargo build --locked --release -p zyx-bench --no-default-features --bin zyx-bench || exit 1
     bench=target/release/zyx-bench
 fi
 status=0

@@ -30,7 +30,7 @@ for name in "${backends[@]}"; do
     mkdir -p "$out/$name/files"
     # Paths of golden files are those of this checkout; the runner recreates them.
     cp -r "backend-$name/tests/snapshots" "$out/$name/files/" 2>/dev/null || true
-    packages+=(-p "backend-$name")
+    packages+=(-p "zyx-backend-$name")
 done
 # One build for all, so that what they share is compiled once. A line per binary: backend, test
 # and file, from lines as {"package_id":"..backend-cuda#0.1.0",..,"executable":"/.."}.

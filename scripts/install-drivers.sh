@@ -2,7 +2,7 @@
 # Installs the drivers that the test suite needs beside a bare Debian or Ubuntu. Nothing is needed
 # to build zyx; a machine with a vendor's drivers needs nothing from here either.
 #
-#   scripts/install-drivers.sh [opencl] [vulkan] [nvrtc] [qemu] [aarch64] [windows]   (default: opencl vulkan)
+#   scripts/install-drivers.sh [opencl] [vulkan] [nvrtc] [qemu] [aarch64] [windows] [onnx]   (default: opencl vulkan)
 #
 # opencl: a loader and PoCL, the OpenCL implementation for CPUs.
 # vulkan: a loader and Mesa's drivers, of which lavapipe is the one for CPUs; what validates
@@ -13,6 +13,8 @@
 # qemu: the emulator of x86-64 processors with nothing beyond SSE2.
 # aarch64: a linker for 64-bit Arm and its emulator.
 # windows: a compiler for 64-bit Windows, and Wine.
+# onnx: the standard's tests of operators as files, and random models, which scripts/onnx_nodes.py and onnx_random.py write into the cache folder; onnxruntime,
+#   which runs what zyx exports. Asks for Python with pip.
 #
 # Does nothing when a loader and a driver are already there, so it may be run again and again.
 # Exit status: 0 when everything asked for is usable afterwards, 1 with a message when it is not.
@@ -124,13 +126,23 @@ install_nvrtc() {
         'nvidia-cuda-nvrtc==13.0.*' 'nvidia-nvjitlink==13.0.*'
 }
 
+cases=${XDG_CACHE_HOME:-$HOME/.cache}/zyx/onnx
+# Marks cases that these scripts wrote, whole.
+complete=$cases/complete-$(cat "${0%/*}/onnx_nodes.py" "${0%/*}/onnx_random.py" | cksum | cut -d' ' -f1)
+have_onnx() { [ -e "$complete" ] && [ -d "$cases/python/onnxruntime" ]; }
+install_onnx() {
+    python3 -m pip install --quiet --upgrade --target "$cases/python" 'onnx==1.23.*' 'onnxruntime==1.32.*' &&
+        PYTHONPATH="$cases/python" python3 "$(dirname "$0")/onnx_nodes.py" "$cases/nodes" &&
+        PYTHONPATH="$cases/python" python3 "$(dirname "$0")/onnx_random.py" "$cases/nodes" 400 >/dev/null && touch "$complete"
+}
+
 [ $# -gt 0 ] || set -- opencl vulkan
 status=0
 for api in "$@"; do
     case $api in
-    opencl | vulkan | nvrtc | qemu | aarch64 | windows) ;;
+    opencl | vulkan | nvrtc | qemu | aarch64 | windows | onnx) ;;
     *)
-        echo "usage: $0 [opencl] [vulkan] [nvrtc] [qemu] [aarch64] [windows]" >&2
+        echo "usage: $0 [opencl] [vulkan] [nvrtc] [qemu] [aarch64] [windows] [onnx]" >&2
         exit 2
         ;;
     esac

@@ -25,7 +25,7 @@ fi
 "$environment/bin/pip" install -q 'maturin>=1.9,<2' 'numpy>=1.24' 'pytest>=7' ml_dtypes 'array-api-strict>=2.6' ||
     skip "maturin, numpy and pytest could not be installed"
 
-limit=4900000
+limit=5500000
 rm -rf "$place/wheels"
 # Without debug information nothing is lost: a panic becomes an exception.
 export MATURIN_PEP517_ARGS="--compression-level 9"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every test on every device that can be had on this machine.
 #
-#   scripts/test.sh [cargo test arguments, as -p backend-cpu or -p zyx-data --features image]
+#   scripts/test.sh [cargo test arguments, as -p zyx-backend-cpu or -p zyx-data --features image]
 #
 # Installs drivers for CPUs (OpenCL, Vulkan) where the system allows it. Devices and tools named in
 # ZYX_REQUIRE must be present; unset, it names the interpreter, the CPU, and each API whose driver
@@ -27,6 +27,13 @@ if scripts/install-drivers.sh nvrtc || is_required nvrtc; then
 else
     echo "test.sh: no NVRTC could be installed; CUDA sources are not compiled" >&2
 fi
+# The standard's tests of operators.
+if scripts/install-drivers.sh onnx || is_required onnx; then
+    require=$require,onnx
+    export ZYX_ONNX_NODES=${XDG_CACHE_HOME:-$HOME/.cache}/zyx/onnx/nodes
+else
+    echo "test.sh: the tests of ONNX could not be had; they skip themselves" >&2
+fi
 # Rust links with it; libraries that stand in for broken drivers are built with it.
 if command -v cc >/dev/null 2>&1 || is_required cc; then
     require=$require,cc
@@ -39,7 +46,7 @@ export ZYX_REQUIRE=${ZYX_REQUIRE-$require}
 export RUST_BACKTRACE=${RUST_BACKTRACE-0}
 echo "test.sh: required devices: $ZYX_REQUIRE"
 # Everything that default builds leave out, and every backend. Features only add.
-features=examples/text,zyx-data/image
+features=examples/text,examples/onnx,zyx/image,zyx/regex,zyx/trace
 for backend in cpu opencl cuda vulkan wgpu; do features+=,zyx/$backend; done
 if [ $# -gt 0 ]; then
     selected="--workspace --features $features"
@@ -131,14 +138,27 @@ fi
 # The CPU backend takes the best instruction set there is; the others must be as right (blocks are in `portable`).
 ! grep -qw avx512f /proc/cpuinfo || job backend-cpu/conformance ZYX_CPU=avx2 --quiet
 # The validation layer, where it is installed, must have nothing to tell.
-for test in backend_vulkan device; do
+for test in zyx_backend_vulkan device; do
     job "backend-vulkan/$test" "ZYX_VULKAN_VALIDATION=1 $mesa"
 done
 job backend-wgpu/device "$mesa"
-grep -vE '/backend-((opencl|vulkan|wgpu)/conformance|vulkan/(backend_vulkan|device)|wgpu/device)\|' "$work/binaries" |
+# Operators of ONNX run on the CPU; elsewhere some, and all with ZYX_FULL=1.
+only=ZYX_ONNX_ONLY=reduce,test_conv_,softmax,gather,slice,layer_norm
+[ "${ZYX_FULL-0}" != 1 ] || only=
+for api in opencl vulkan; do
+    job zyx/onnx "ZYX_DEVICE=$api $mesa $only"
+done
+grep -vE '/backend-((opencl|vulkan|wgpu)/conformance|vulkan/(zyx_backend_vulkan|device)|wgpu/device)\|' "$work/binaries" |
     sed -E "s#^$PWD/([^|]*)#\1#; s#\$#||#" >>"$work/queue"
 
+# Models that were exported are run by another runtime afterwards.
+export ZYX_ONNX_EXPORT=$work/exported
+mkdir "$ZYX_ONNX_EXPORT"
+
 xargs -d '\n' -n 1 -P "$lanes" bash -c 'run_job "$1"' run_job <"$work/queue" || status=1
+if [ -n "${ZYX_ONNX_NODES-}" ]; then
+    PYTHONPATH=${ZYX_ONNX_NODES%/nodes}/python python3 scripts/onnx_export.py "$ZYX_ONNX_EXPORT" || status=1
+fi
 cargo test --workspace --features "$features" --doc --no-fail-fast || status=$?
 # 64-bit Arm and Windows, emulated, in full.
 if [ "${ZYX_FULL-0}" = 1 ]; then

@@ -6,8 +6,8 @@
 
 #![allow(clippy::print_stdout, reason = "it is what an example is for")]
 
-use backend_cpu::{Config, Cpu};
 use std::time::Instant;
+use zyx_backend_cpu::{Config, Cpu};
 use zyx_core::{Attention, DType, Rng, Runtime, Tensor};
 
 fn main() -> zyx_core::Result<()> {
@@ -18,7 +18,9 @@ fn main() -> zyx_core::Result<()> {
     };
     let runtime = Runtime::default();
     let recompute = (stored == 0).then_some(0);
-    runtime.register(Cpu { config: Config { recompute, ..Config::from_env() } });
+    runtime.register(Cpu {
+        config: Config { recompute, ..Config::from_env().expect("limits that can be read") },
+    });
     let device = runtime.device("cpu")?;
     let mut rng = Rng::seed(7);
     let mut make = || Tensor::randn([b, h, t, d], DType::F32, &mut rng, &device);

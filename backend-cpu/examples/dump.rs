@@ -1,6 +1,6 @@
 //! Prints prepared kernels of a few expressions.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example for developers")]
-use backend_cpu::Cpu;
+use zyx_backend_cpu::Cpu;
 use zyx_core::{Runtime, Tensor};
 fn main() {
     let runtime = Runtime::default();
@@ -30,6 +30,17 @@ fn main() {
         "ffn" => {
             let (x, w, b) = (r(&[8, 128, 256]), r(&[1024, 256]), r(&[1024]));
             (x.matmul(&w.t()).unwrap() + b).gelu()
+        }
+        "depth" => {
+            // A depthwise convolution of stride 2.
+            let (x, w, b) = (r(&[1, 144, 56, 56]), r(&[144, 1, 3, 3]), r(&[144, 1, 1]));
+            let options = zyx_core::Conv2dOptions {
+                stride: [2, 2],
+                padding: [1, 1],
+                groups: 144,
+                ..Default::default()
+            };
+            (x.conv2d(&w, None, options).unwrap() + b).clamp(0.0, 6.0).unwrap()
         }
         "epi" => (m.matmul(&m).unwrap() + &a.reshape([1024, 1024]).unwrap()).relu(),
         _ => panic!(),

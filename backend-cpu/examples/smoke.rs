@@ -1,6 +1,6 @@
 //! A quick look at speed: elementwise, reductions, matmul.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example for developers")]
-use backend_cpu::Cpu;
+use zyx_backend_cpu::Cpu;
 use zyx_core::{DType, Runtime, Tensor};
 
 fn time(name: &str, bytes: f64, flops: f64, f: impl Fn() -> Tensor) {
@@ -41,7 +41,8 @@ fn cpu_seconds() -> f64 {
 
 fn main() {
     let runtime = Runtime::default();
-    runtime.register(Cpu { config: backend_cpu::Config::from_env() });
+    let config = zyx_backend_cpu::Config::from_env().expect("limits that can be read");
+    runtime.register(Cpu { config });
     let d = runtime.device("cpu").unwrap();
     println!("{:?}", d.info());
     let r = |dims: &[usize]| {

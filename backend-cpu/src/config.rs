@@ -37,18 +37,36 @@ const RECOMPUTE: u64 = 256 << 20;
 const STREAMED: u64 = 2 << 20;
 
 impl Config {
-    /// The limits in the environment: `ZYX_CPU=portable|neon|avx2|avx512` and `ZYX_THREADS=n`. Unknown
-    /// values are ignored.
-    pub fn from_env() -> Config {
-        let level = match std::env::var("ZYX_CPU").as_deref() {
-            Ok("portable") => Some(Level::Portable),
-            Ok("neon") => Some(Level::Neon),
-            Ok("avx2") => Some(Level::Avx2),
-            Ok("avx512") => Some(Level::Avx512),
-            _ => None,
+    /// The limits in the environment: `ZYX_CPU=portable|neon|avx2|avx512` and `ZYX_THREADS=n`.
+    ///
+    /// # Errors
+    /// When a value is none of these: what it is and what is allowed.
+    pub fn from_env() -> Result<Config, String> {
+        let [level, threads] = ["ZYX_CPU", "ZYX_THREADS"].map(|name| {
+            let value = std::env::var_os(name).unwrap_or_default();
+            value.to_string_lossy().trim().to_owned()
+        });
+        Config::read(&level, &threads)
+    }
+
+    fn read(level: &str, threads: &str) -> Result<Config, String> {
+        let level = match level {
+            "" => None,
+            "portable" => Some(Level::Portable),
+            "neon" => Some(Level::Neon),
+            "avx2" => Some(Level::Avx2),
+            "avx512" => Some(Level::Avx512),
+            other => {
+                let allowed = "write portable, neon, avx2 or avx512";
+                return Err(format!("ZYX_CPU is `{other}`; {allowed}"));
+            }
         };
-        let threads = std::env::var("ZYX_THREADS").ok().and_then(|n| n.parse().ok());
-        Config { level, threads, recompute: None }
+        let threads = match threads.parse() {
+            _ if threads.is_empty() => None,
+            Ok(n) if n > 0 => Some(n),
+            _ => return Err(format!("ZYX_THREADS is `{threads}`; write a number of 1 or more")),
+        };
+        Ok(Config { level, threads, recompute: None })
     }
 
     pub(crate) fn info(&self) -> DeviceInfo {
@@ -58,7 +76,7 @@ impl Config {
             #[cfg(any(test, not(target_arch = "aarch64")))]
             Some(jit::Isa::Avx2) => "AVX2",
             #[cfg(any(test, target_arch = "aarch64"))]
-            Some(jit::Isa::Neon) => "NEON",
+            Some(jit::Isa::Neon { .. }) => "NEON",
             None if self.contract_isa().unwrap_or_else(zyx_gemm::Isa::detect)
                 == zyx_gemm::Isa::Neon =>
             {
@@ -125,33 +143,59 @@ impl Config {
         let least = large.min(STREAMED);
         caps.flash = Some(Flash { library: true, block: [192, 192], least, large });
         let all = DTypeSet::ALL;
+        let halves = DTypeSet::of(&[DType::F16]);
+        if isa.is_some_and(jit::Isa::computes_halves) {
+            let narrow = [DType::U8, DType::U16, DType::I8, DType::I16, DType::BF16];
+            caps.compute = all.without(DTypeSet::of(&narrow));
+        }
         // Decomposed into arithmetic in f32; called per element in f64.
-        let f32_only = DTypeSet::of(&[DType::F32]);
+        let decomposed = DTypeSet::of(&[DType::F16, DType::F32]);
         for &op in UnaryOp::ALL {
             caps.unary[op as usize] = match op {
                 _ if isa.is_none() && blocks::computes(op, DType::F32) => all,
                 UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Recip => all,
                 UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil => all,
                 UnaryOp::Round | UnaryOp::Trunc => all,
-                _ => all.without(f32_only),
+                _ => all.without(decomposed),
             };
         }
         for &op in BinaryOp::ALL {
             caps.binary[op as usize] = match op {
-                BinaryOp::Pow | BinaryOp::Atan2 => all.without(f32_only),
+                BinaryOp::Pow | BinaryOp::Atan2 => all.without(decomposed),
                 BinaryOp::LogAddExp | BinaryOp::Gcd => DTypeSet::NONE,
-                BinaryOp::Rem => all.without(DTypeSet::of(&[DType::F32, DType::F64])),
+                BinaryOp::Rem => all.without(DTypeSet::of(&[DType::F16, DType::F32, DType::F64])),
                 _ => all,
             };
         }
         for &op in TernaryOp::ALL {
             caps.ternary[op as usize] = all;
         }
+        // In f32 the product is exact.
+        caps.ternary[TernaryOp::MulAdd as usize] = all.without(halves);
         if isa.is_none() {
             // Without an instruction that rounds once it would be a function call for each element.
             let floats = DTypeSet::of(&[DType::F16, DType::BF16, DType::F32, DType::F64]);
             caps.ternary[TernaryOp::MulAdd as usize] = all.without(floats);
         }
         caps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Config, Level};
+
+    #[test]
+    fn limits_are_read_or_refused() {
+        let read = |level, threads| Config::read(level, threads).map(|c| (c.level, c.threads));
+        assert_eq!(read("", ""), Ok((None, None)));
+        assert_eq!(read("avx2", "3"), Ok((Some(Level::Avx2), Some(3))));
+        for (level, threads, named) in [("sse2", "", "ZYX_CPU is `sse2`"), ("AVX2", "", "avx512")] {
+            assert!(read(level, threads).unwrap_err().contains(named));
+        }
+        for threads in ["0", "-1", "four", "1.5", "99999999999999999999"] {
+            let error = read("", threads).unwrap_err();
+            assert!(error.starts_with(&format!("ZYX_THREADS is `{threads}`")), "{error}");
+        }
     }
 }

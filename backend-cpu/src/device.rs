@@ -28,7 +28,7 @@ use zyx_gemm::pool::Pool;
 /// The embedded CPU backend: always there, nothing to install.
 ///
 /// ```
-/// use backend_cpu::Cpu;
+/// use zyx_backend_cpu::Cpu;
 /// use zyx_core::{Runtime, Tensor};
 /// let runtime = Runtime::default();
 /// runtime.register(Cpu::default());
@@ -82,20 +82,42 @@ pub struct CpuDevice {
 }
 
 /// A compiled kernel or a contraction.
-#[derive(Debug)]
 pub struct Program {
-    inner: Inner,
+    inner: Box<dyn Body>,
     /// Whether a kernel had to be compiled.
     compiled: bool,
 }
 
+/// A dynamic [`Inner`], so that code which drops one is not copied to each crate that holds programs.
+trait Body: Send + Sync {
+    fn inner(&self) -> &Inner;
+}
+
+impl Body for Inner {
+    fn inner(&self) -> &Inner {
+        self
+    }
+}
+
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "one per compiled program, behind an `Arc`")]
+#[allow(clippy::large_enum_variant, reason = "one per compiled program, in a box of its own")]
 enum Inner {
     Kernel(Runnable),
     Contraction(Contraction),
     Flash(flash::FlashAttention),
     Fused(Vec<horizontal_fusion::Part>),
+}
+
+impl Inner {
+    /// Whether a launch may write to this buffer.
+    fn writes(&self, slot: usize) -> bool {
+        match self {
+            Inner::Kernel(kernel) => kernel.writes(slot),
+            Inner::Contraction(contraction) => contraction.writes(slot),
+            Inner::Flash(_) => true,
+            Inner::Fused(parts) => parts.iter().any(|part| part.writes(slot)),
+        }
+    }
 }
 
 /// A queue that is always empty: commands run when they are given.
@@ -106,10 +128,16 @@ pub struct Stream;
 #[derive(Clone, Copy, Debug)]
 pub struct Event;
 
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Program").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}
+
 impl Program {
     /// Bytes of memory, roughly.
     fn bytes(&self) -> usize {
-        let own = match &self.inner {
+        let own = match self.inner.inner() {
             // Its kernels are others', too.
             _ if !self.compiled => library::PLAN,
             Inner::Kernel(kernel) => kernel.bytes(),
@@ -117,7 +145,7 @@ impl Program {
             Inner::Flash(flash) => flash.bytes(),
             Inner::Fused(parts) => parts.iter().map(horizontal_fusion::Part::bytes).sum(),
         };
-        size_of::<Program>() + own
+        size_of::<Program>() + size_of::<Inner>() + own
     }
 }
 
@@ -282,7 +310,7 @@ impl hal::Device for CpuDevice {
     }
 
     fn compile(&self, kernel: &Verified) -> Result<Program, CompileError> {
-        Ok(Program { inner: Inner::Kernel(self.runnable(kernel)?), compiled: true })
+        Ok(Program { inner: Box::new(Inner::Kernel(self.runnable(kernel)?)), compiled: true })
     }
 
     fn was_compiled(&self, program: &Program) -> bool {
@@ -347,7 +375,14 @@ impl hal::Device for CpuDevice {
             Arg::Scalar(_) => None,
         });
         let _turn = self.turn("launch", blocks)?;
-        match &program.inner {
+        for (slot, arg) in args.iter().enumerate() {
+            if let Arg::Buffer(block, _) = arg
+                && program.inner.inner().writes(slot)
+            {
+                block.changes();
+            }
+        }
+        match program.inner.inner() {
             Inner::Kernel(kernel) => kernel.launch(&self.pool, args),
             Inner::Contraction(contraction) => contraction.launch(&self.pool, args),
             Inner::Flash(flash) => flash.launch(&self.pool, args),
@@ -369,6 +404,14 @@ impl hal::Device for CpuDevice {
 
     fn adopt(&self, owner: &HostOwner) -> Option<Block> {
         Some(Block::lent(owner)?.of_home(self.home()))
+    }
+
+    fn share(&self, buffer: &Block) {
+        buffer.share();
+    }
+
+    fn idle(&self, buffer: &Block) {
+        buffer.changes();
     }
 
     fn host_view(&self, buffer: &Arc<Block>, bytes: usize) -> Option<HostOwner> {
@@ -404,6 +447,6 @@ impl hal::Device for CpuDevice {
             }
             _ => return None,
         };
-        Some(Program { inner, compiled: compiled.load(Relaxed) })
+        Some(Program { inner: Box::new(inner), compiled: compiled.load(Relaxed) })
     }
 }

@@ -43,6 +43,15 @@ impl Part {
         size_of::<Part>() + work
     }
 
+    /// Whether a launch may write to this buffer of it.
+    pub(crate) fn writes(&self, buffer: usize) -> bool {
+        let mut own = (0..).zip(&self.buffers).filter(|(_, own)| usize::from(**own) == buffer);
+        own.any(|(slot, _)| match &self.work {
+            Work::Kernel(kernel) => kernel.writes(slot),
+            Work::Contraction(contraction) => contraction.writes(slot),
+        })
+    }
+
     fn arguments<'a>(&self, args: &[Arg<'a, Block>]) -> Args<'a> {
         let n_buffers = args.iter().filter(|arg| matches!(arg, Arg::Buffer(..))).count();
         let buffers = self.buffers.iter().map(|&i| args[i as usize]);

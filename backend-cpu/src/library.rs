@@ -1,11 +1,12 @@
 //! Contractions as programs: the library's plan, and compiled kernels as its prologue and epilogue.
 
 use crate::run::{self, Kernel, Words};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use zyx_core::DType;
 use zyx_core::hal::{self, Arg, Caps, ContractDim, ContractSpec, DeviceError};
 use zyx_core::{ir, runtime};
-use zyx_gemm::memory::Block;
+use zyx_gemm::memory::{Block, Derived};
 use zyx_gemm::pool::Pool;
 use zyx_gemm::{Acc, Dim, Epilogue, Execution, Fused, OperandBlock, Options, Plan, Spec, Tile};
 
@@ -32,6 +33,12 @@ pub(crate) struct Prologue {
 #[derive(Debug)]
 pub(crate) struct Contraction {
     plan: Plan,
+    /// What the plan was made of.
+    made_of: (Spec, Options),
+    /// A number of its own in this process.
+    id: u64,
+    /// For each of A and B what runs if it is packed beforehand, once that was looked into.
+    prepacked: [OnceLock<Option<Box<Plan>>>; 2],
     /// For each of A and B the number of its argument and the bytes in front of its first element,
     /// if it is read from memory.
     operands: [Option<(usize, usize)>; 2],
@@ -44,6 +51,12 @@ pub(crate) struct Contraction {
 /// Bytes of what the library decides for one contraction, roughly.
 pub(crate) const PLAN: usize = 2 << 10;
 
+/// The share of a launch's time that one of a packed operand takes at most, to be worth the copy.
+const PREPACKED: f64 = 0.97;
+
+/// Numbers contractions.
+static CONTRACTIONS: AtomicU64 = AtomicU64::new(0);
+
 /// A kernel after passes.
 pub(crate) fn prepare(kernel: &ir::Kernel, caps: &Caps) -> Option<ir::Verified> {
     runtime::prepare(kernel, caps).ok()
@@ -52,6 +65,9 @@ pub(crate) fn prepare(kernel: &ir::Kernel, caps: &Caps) -> Option<ir::Verified> 
 /// The library's name of an element type.
 pub(crate) fn dtype(dtype: DType) -> Option<zyx_gemm::DType> {
     Some(match dtype {
+        DType::I8 => zyx_gemm::DType::I8,
+        DType::U8 => zyx_gemm::DType::U8,
+        DType::I32 => zyx_gemm::DType::I32,
         DType::F16 => zyx_gemm::DType::F16,
         DType::BF16 => zyx_gemm::DType::BF16,
         DType::F32 => zyx_gemm::DType::F32,
@@ -63,6 +79,7 @@ pub(crate) fn dtype(dtype: DType) -> Option<zyx_gemm::DType> {
 /// The library's name of a type that it accumulates in.
 pub(crate) fn acc(dtype: DType) -> Option<Acc> {
     match dtype {
+        DType::I32 => Some(Acc::I32),
         DType::F32 => Some(Acc::F32),
         DType::F64 => Some(Acc::F64),
         _ => None,
@@ -115,17 +132,74 @@ impl Contraction {
         if empty {
             return None;
         }
-        Some(Contraction { plan, operands, spans, prologue, epilogue })
+        let id = CONTRACTIONS.fetch_add(1, Relaxed);
+        let (made_of, prepacked) = ((own, *options), [const { OnceLock::new() }; 2]);
+        Some(Contraction { plan, made_of, id, prepacked, operands, spans, prologue, epilogue })
+    }
+
+    /// Whether a launch may write to this buffer.
+    pub(crate) fn writes(&self, slot: usize) -> bool {
+        let operands = self.spans.len() - 1;
+        let [of_prologue, _] = self.of_prologue();
+        let Some(own) = slot.checked_sub(operands) else { return false };
+        match (&self.prologue, &self.epilogue) {
+            (Some(prologue), _) if own < of_prologue => prologue.kernel.writes(own + 1),
+            (_, Some(epilogue)) => epilogue.writes(own - of_prologue + 1),
+            (_, None) => true,
+        }
+    }
+
+    /// The plan for an operand that is packed already, and the copy, where an operand stays the same
+    /// from launch to launch. It is packed when it is met the second time.
+    fn prepacked(
+        &self,
+        pool: &Pool,
+        args: &[Arg<'_, Block>],
+    ) -> Option<(&Plan, usize, Arc<Block>)> {
+        (0..2).find_map(|side| {
+            let (at, start) = self.operands[side]?;
+            let Arg::Buffer(block, offset) = args[at] else { return None };
+            let derivation = (self.id, offset);
+            let known = block.derived_before(derivation);
+            if matches!(known, Derived::Unknown) {
+                return None;
+            }
+            let (spec, options) = &self.made_of;
+            let plan = self.prepacked[side].get_or_init(|| {
+                let plan = self.plan.prepacked(spec, options, side)?;
+                let sooner = plan.estimate_ns() < PREPACKED * self.plan.estimate_ns();
+                sooner.then(|| Box::new(plan))
+            });
+            let plan = plan.as_deref()?;
+            if let Derived::Kept(copy) = known {
+                return Some((plan, side, copy));
+            }
+            let src = block.as_ptr().wrapping_add(offset + start).cast_const();
+            let copy = block.keep(derivation, plan.packed_bytes(), |copy| {
+                // SAFETY: the arguments were checked; the copy is as long as the plan says.
+                unsafe { plan.pack(pool, src, copy.as_ptr()) }
+            })?;
+            Some((plan, side, copy))
+        })
     }
 
     pub(crate) fn launch(&self, pool: &Pool, args: &[Arg<'_, Block>]) -> Result<(), DeviceError> {
         let ready = Ready::new(self, args)?;
         let (prologue, epilogue) = (ready.prologue(), ready.epilogue());
         let fused = Fused { prologue: prologue.as_deref(), epilogue: epilogue.as_deref() };
-        let addresses = ready.addresses();
-        // SAFETY: `Ready` checked that all operands span every offset of the specification; C is a
-        // buffer of its own, or not used.
-        let result = unsafe { self.plan.run_fused(pool, addresses, false, fused) };
+        let mut addresses = ready.addresses();
+        let prepacked = self.prepacked(pool, args);
+        let plan = match &prepacked {
+            Some((plan, side, copy)) => {
+                let operand = if *side == 0 { &mut addresses.0 } else { &mut addresses.1 };
+                *operand = copy.as_ptr();
+                *plan
+            }
+            None => &self.plan,
+        };
+        // SAFETY: `Ready` checked that all operands span every offset of the specification, or one is
+        // the copy that the plan is for; C is a buffer of its own, or not used.
+        let result = unsafe { plan.run_fused(pool, addresses, false, fused) };
         result.map_err(|error| run::driver("contraction", error.to_string()))
     }
 

@@ -147,6 +147,12 @@ impl Kernel {
         }
     }
 
+    /// Whether a launch may write to this buffer.
+    pub(crate) fn writes(&self, slot: usize) -> bool {
+        let (Kernel::Compiled { signature, .. } | Kernel::Interpreted { signature, .. }) = self;
+        signature.writes(slot)
+    }
+
     /// Checks buffers and scalars without so many of each at the front, which are this crate's.
     pub(crate) fn check_own(
         &self,
@@ -158,12 +164,21 @@ impl Kernel {
         signature.check_own(given, buffers, scalars, extent)
     }
 
+    /// Whether the words behind those of buffers are in the ranges that the kernel was verified for.
+    fn takes_scalars(&self, words: &[u64]) -> bool {
+        let (Kernel::Compiled { signature, .. } | Kernel::Interpreted { signature, .. }) = self;
+        let buffers = signature.spans().count();
+        let scalars: Vec<_> = words[buffers..].iter().map(|&bits| Arg::Scalar(bits)).collect();
+        signature.check_own([buffers, 0], &[], &scalars, extent).is_ok()
+    }
+
     /// Runs on the calling thread.
     ///
     /// # Safety
     /// As [`Code::run`] for `words`; for an interpreted kernel the words of buffers are
     /// addresses of memory as long as the kernel declares.
     pub(crate) unsafe fn run_here(&self, words: &[u64]) {
+        debug_assert!(self.takes_scalars(words), "{:?} of {self:?}", &words);
         match self {
             Kernel::Compiled { code, .. } => {
                 for &entry in code.entries() {
@@ -374,6 +389,7 @@ fn check_writable(block: &Block) -> Result<(), DeviceError> {
 pub(crate) fn write(dst: &Block, offset: usize, src: &[u8]) -> Result<(), DeviceError> {
     check(dst, offset, src.len())?;
     check_writable(dst)?;
+    dst.changes();
     // SAFETY: in bounds as just checked; host slices and blocks do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(src.as_ptr(), dst.as_ptr().add(offset), src.len()) };
     Ok(())
@@ -398,6 +414,7 @@ pub(crate) fn copy(
     check(src.0, src.1, bytes)?;
     check(dst.0, dst.1, bytes)?;
     check_writable(dst.0)?;
+    dst.0.changes();
     // SAFETY: in bounds as just checked; `copy` allows overlap.
     unsafe { std::ptr::copy(src.0.as_ptr().add(src.1), dst.0.as_ptr().add(dst.1), bytes) };
     Ok(())

@@ -1,9 +1,9 @@
 //! The conformance suite and random programs on the CPU, with the instruction set that `ZYX_CPU` names or the best.
 
-use backend_cpu::{Config, Cpu};
+use zyx_backend_cpu::{Config, Cpu};
 
 fn cpu() -> Cpu {
-    Cpu { config: Config::from_env() }
+    Cpu { config: Config::from_env().expect("limits that can be read") }
 }
 
 zyx_tests::conformance!("cpu", cpu());

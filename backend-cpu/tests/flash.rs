@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use backend_cpu::{Config, Cpu};
+use zyx_backend_cpu::{Config, Cpu};
 use zyx_core::{Attention, DType, Device, Result, Rng, Runtime, Tensor};
 
 /// A device that computes scores again from so many bytes on.

@@ -1,7 +1,7 @@
 //! The conformance suite and random programs on the CPU without machine code: kernels run block by
 //! block, contractions in the library's portable kernels.
 
-use backend_cpu::{Config, Cpu, Level};
+use zyx_backend_cpu::{Config, Cpu, Level};
 
 fn portable() -> Cpu {
     Cpu { config: Config { level: Some(Level::Portable), ..Config::default() } }

@@ -1,6 +1,6 @@
 //! What is promised of size and of launches.
 
-use backend_cpu::Cpu;
+use zyx_backend_cpu::Cpu;
 
 zyx_tests::promises!("cpu", Cpu::default());
 zyx_tests::counts!("cpu", Cpu::default());

@@ -1,7 +1,7 @@
 //! Values are looked at, and memory of others is read, where they are.
 
-use backend_cpu::Cpu;
 use std::sync::{Arc, Weak};
+use zyx_backend_cpu::Cpu;
 use zyx_core::{DType, Device, Runtime, Tensor};
 
 fn device() -> Device {

@@ -14,7 +14,7 @@
 //! `ZYX_CUDA=nvrtc` kernels are compiled by NVRTC, whose absence is an error then that says what to install.
 //!
 //! ```
-//! use backend_cuda::Cuda;
+//! use zyx_backend_cuda::Cuda;
 //! use zyx_core::hal::Backend;
 //! for device in Cuda::default().devices() {
 //!     assert!(device.spec.starts_with("cuda:"));

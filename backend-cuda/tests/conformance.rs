@@ -1,6 +1,6 @@
 //! The conformance suite and random programs on the first CUDA device.
 
-use backend_cuda::Cuda;
+use zyx_backend_cuda::Cuda;
 
 zyx_tests::conformance!("cuda", Cuda::default());
 

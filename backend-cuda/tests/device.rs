@@ -1,8 +1,8 @@
 //! The first CUDA device by its traits, and the sources it compiles.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use backend_cuda::{Cuda, CudaDevice};
 use std::path::Path;
+use zyx_backend_cuda::{Cuda, CudaDevice};
 use zyx_tests::device::kernels::{Snapshots, sources_are_as_before};
 use zyx_tests::long_sums;
 use zyx_tests::zyx_core::Runtime;

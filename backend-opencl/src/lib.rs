@@ -13,7 +13,7 @@
 //! per device is made once and shared by the whole process.
 //!
 //! ```
-//! use backend_opencl::OpenCl;
+//! use zyx_backend_opencl::OpenCl;
 //! use zyx_core::hal::Backend;
 //! for device in OpenCl::default().devices() {
 //!     assert!(device.spec.starts_with("opencl:"));

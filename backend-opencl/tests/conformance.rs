@@ -1,7 +1,7 @@
 //! The conformance suite and random programs on the first OpenCL device; with `ZYX_OPENCL=minimal`
 //! on what OpenCL C 1.2 demands of every device.
 
-use backend_opencl::OpenCl;
+use zyx_backend_opencl::OpenCl;
 
 zyx_tests::conformance!("opencl", OpenCl::from_env());
 

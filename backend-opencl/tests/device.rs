@@ -1,8 +1,8 @@
 //! The first OpenCL device by its traits, and the sources it compiles.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use backend_opencl::{OpenCl, OpenClDevice};
 use std::path::Path;
+use zyx_backend_opencl::{OpenCl, OpenClDevice};
 use zyx_tests::device::kernels::{Snapshots, sources_are_as_before};
 
 zyx_tests::device!("opencl", OpenCl, full: OpenCl::default(), minimal: OpenCl::minimal());

@@ -1,9 +1,9 @@
 //! Where the device computes in the host's memory, values are looked at, and memory of others is read,
 //! where they are.
 
-use backend_opencl::OpenCl;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
+use zyx_backend_opencl::OpenCl;
 use zyx_core::{DType, Device, Runtime, Tensor};
 
 /// A device that shares the host's memory, if there is one.

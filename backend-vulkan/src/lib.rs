@@ -12,7 +12,7 @@
 //! The Vulkan loader is found at run time; without it, or without a driver, there are no devices.
 //!
 //! ```
-//! use backend_vulkan::Vulkan;
+//! use zyx_backend_vulkan::Vulkan;
 //! use zyx_core::hal::Backend;
 //! for device in Vulkan::default().devices() {
 //!     assert!(device.spec.starts_with("vulkan:"));
@@ -39,6 +39,7 @@ pub use stream::VulkanStream;
 
 use caps::Facts;
 use gpu::Gpu;
+use instance::Unusable;
 use zyx_core::hal::{Backend, Caps, DeviceError, DeviceInfo, DeviceKind};
 
 /// Finds Vulkan devices.
@@ -90,7 +91,7 @@ impl Backend for Vulkan {
     type Device = VulkanDevice;
 
     fn devices(&self) -> Vec<DeviceInfo> {
-        let Some(vulkan) = instance::vulkan() else { return Vec::new() };
+        let Ok(vulkan) = instance::vulkan() else { return Vec::new() };
         let devices = vulkan.devices.iter().enumerate();
         devices.map(|(i, &d)| info(i, &self.cut(Facts::of(vulkan, d)))).collect()
     }
@@ -104,9 +105,10 @@ impl Backend for Vulkan {
             context: format!("open {}:{ordinal}", Vulkan::NAME),
             reason,
         };
-        let Some(vulkan) = instance::vulkan() else {
-            return Err(absent("no Vulkan loader or driver".to_owned()));
-        };
+        let vulkan = instance::vulkan().map_err(|unusable| match unusable {
+            Unusable::Absent(reason) => absent(reason),
+            Unusable::Broken(reason) => refused(reason),
+        })?;
         let n = vulkan.devices.len();
         let physical =
             *vulkan.devices.get(ordinal).ok_or_else(|| absent(format!("{n} devices")))?;

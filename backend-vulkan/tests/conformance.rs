@@ -1,7 +1,7 @@
 //! The conformance suite and random programs on the first Vulkan device; with `ZYX_VULKAN=minimal`
 //! on what Vulkan 1.1 demands of every device.
 
-use backend_vulkan::Vulkan;
+use zyx_backend_vulkan::Vulkan;
 
 zyx_tests::conformance!("vulkan", Vulkan::from_env());
 

@@ -1,15 +1,15 @@
 //! The first Vulkan device by its traits, and the sources it compiles.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use backend_vulkan::{Vulkan, VulkanDevice};
 use std::path::Path;
 use std::process::Command;
+use zyx_backend_vulkan::{Vulkan, VulkanDevice};
 use zyx_core::hal::{Device, Progress};
 use zyx_core::ir::Kernel;
 use zyx_tests::device::kernels::{KERNELS, Snapshots, kernel, legal, sources_are_as_before};
 
 zyx_tests::device!("vulkan", Vulkan, full: Vulkan::default(), minimal: Vulkan::minimal(); after: || assert_eq!(
-    backend_vulkan::validation_messages(),
+    zyx_backend_vulkan::validation_messages(),
     0,
     "the validation layer has told something"
 ));

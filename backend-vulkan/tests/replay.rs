@@ -2,8 +2,8 @@
 //! these tests have it to themselves.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use backend_vulkan::{Vulkan, replay_counts};
 use std::sync::Mutex;
+use zyx_backend_vulkan::{Vulkan, replay_counts};
 use zyx_core::Scalar;
 use zyx_core::hal::{Arg, Command, Device, Recording, lock};
 use zyx_core::ir::Verified;

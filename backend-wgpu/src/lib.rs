@@ -10,7 +10,7 @@
 //! signature, so users need not know its version.
 //!
 //! ```
-//! use backend_wgpu::Wgpu;
+//! use zyx_backend_wgpu::Wgpu;
 //! use zyx_core::hal::Backend;
 //! for device in Wgpu::default().devices() {
 //!     assert!(device.spec.starts_with("wgpu:"));

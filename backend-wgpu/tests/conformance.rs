@@ -1,7 +1,7 @@
 //! The conformance suite and random programs on the first wgpu device; with `ZYX_WGPU=minimal` on
 //! what WebGPU promises of every device.
 
-use backend_wgpu::Wgpu;
+use zyx_backend_wgpu::Wgpu;
 
 zyx_tests::conformance!("wgpu", Wgpu::from_env());
 

@@ -1,8 +1,8 @@
 //! The first wgpu device by its traits, and the sources it compiles.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use backend_wgpu::{Wgpu, WgpuDevice};
 use std::path::Path;
+use zyx_backend_wgpu::{Wgpu, WgpuDevice};
 use zyx_tests::device::kernels::{Snapshots, sources_are_as_before};
 
 zyx_tests::device!("wgpu", Wgpu, full: Wgpu::default(), minimal: Wgpu::minimal());

@@ -2,7 +2,7 @@
 //! buffers longer than a binding, more groups than an axis has.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use backend_wgpu::Wgpu;
+use zyx_backend_wgpu::Wgpu;
 use zyx_core::{DType, Device, Tensor};
 
 /// The first device, cut down to what WebGPU promises.

@@ -98,6 +98,7 @@ fn run((name, workload): &(&'static str, Workload), folder: Option<PathBuf>) -> 
     if std::env::var_os("ZYX_IR").is_some() && log::set_logger(&Kernels).is_ok() {
         log::set_max_level(log::LevelFilter::Trace);
     }
+    #[cfg(feature = "testing")]
     zyx::runtime().register(zyx_core::testing::Null::default());
     let device = zyx::device()?;
     device.set_profiling(std::env::var_os("ZYX_PROFILE").is_some());

@@ -5,17 +5,17 @@
 //! key, counter]`), `counter.*` (whole numbers of the caller). The model's part opens with any
 //! reader of safetensors.
 
-use nn::{Module, safetensors};
-use optim::Optimizer;
 use std::collections::BTreeMap;
 use std::path::Path;
 use zyx_core::{DType, Device, Error, Result, Tensor};
+use zyx_nn::{Module, safetensors};
+use zyx_optim::Optimizer;
 
 /// What a checkpoint holds besides models and optimizers: numbers by name.
 ///
 /// ```
-/// use nn::{Init, Linear, Module};
-/// use optim::{AdamOptions, AdamW};
+/// use zyx_nn::{Init, Linear, Module};
+/// use zyx_optim::{AdamOptions, AdamW};
 /// use zyx_core::Runtime;
 /// use zyx_data::Checkpoint;
 /// let device = Runtime::default().device("reference")?;

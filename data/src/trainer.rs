@@ -11,10 +11,10 @@ use crate::events::EventWriter;
 use crate::loader::Loader;
 use crate::metrics::Mean;
 use crate::progress::Progress;
-use nn::Module;
-use optim::{Optimizer, clip_norm};
 use std::path::{Path, PathBuf};
 use zyx_core::{DType, Result, Tensor};
+use zyx_nn::Module;
+use zyx_optim::{Optimizer, clip_norm};
 
 /// A learning rate as a function of the step.
 pub type Schedule = Box<dyn Fn(u64) -> f64 + Send + Sync>;
@@ -49,8 +49,8 @@ impl std::fmt::Debug for TrainerOptions {
 /// Trains a model.
 ///
 /// ```
-/// use nn::{Forward, Init, Linear, Module};
-/// use optim::{Sgd, SgdOptions};
+/// use zyx_nn::{Forward, Init, Linear, Module};
+/// use zyx_optim::{Sgd, SgdOptions};
 /// use zyx_core::{Reduction, Runtime};
 /// use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
 /// let device = Runtime::default().device("reference")?;
@@ -90,8 +90,8 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// Steps made so far, those before a checkpoint included.
     ///
     /// ```
-    /// # use nn::{Forward, Init, Linear, Module};
-    /// # use optim::{Sgd, SgdOptions};
+    /// # use zyx_nn::{Forward, Init, Linear, Module};
+    /// # use zyx_optim::{Sgd, SgdOptions};
     /// # use zyx_core::{Reduction, Runtime};
     /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
     /// # let device = Runtime::default().device("reference")?;
@@ -113,8 +113,8 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// Epochs finished so far, those before a checkpoint included.
     ///
     /// ```
-    /// # use nn::{Forward, Init, Linear, Module};
-    /// # use optim::{Sgd, SgdOptions};
+    /// # use zyx_nn::{Forward, Init, Linear, Module};
+    /// # use zyx_optim::{Sgd, SgdOptions};
     /// # use zyx_core::{Reduction, Runtime};
     /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
     /// # let device = Runtime::default().device("reference")?;
@@ -136,8 +136,8 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// Goes on from the checkpoint, if there is one; whether there was.
     ///
     /// ```
-    /// # use nn::{Forward, Init, Linear, Module};
-    /// # use optim::{Sgd, SgdOptions};
+    /// # use zyx_nn::{Forward, Init, Linear, Module};
+    /// # use zyx_optim::{Sgd, SgdOptions};
     /// # use zyx_core::{Reduction, Runtime};
     /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
     /// # let device = Runtime::default().device("reference")?;
@@ -172,8 +172,8 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// Writes a checkpoint now.
     ///
     /// ```
-    /// # use nn::{Forward, Init, Linear, Module};
-    /// # use optim::{Sgd, SgdOptions};
+    /// # use zyx_nn::{Forward, Init, Linear, Module};
+    /// # use zyx_optim::{Sgd, SgdOptions};
     /// # use zyx_core::{Reduction, Runtime};
     /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
     /// # let device = Runtime::default().device("reference")?;

@@ -1,14 +1,14 @@
 //! A run that is killed again and again ends with the bits of one that is not.
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
-use backend_cpu::Cpu;
-use nn::{BatchNorm1d, Dropout, Forward, Init, Linear, Module, Relu, Sequential};
-use optim::{AdamOptions, AdamW, schedule};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use zyx_backend_cpu::Cpu;
 use zyx_core::{Result, Runtime};
 use zyx_data::{Array, Indexed, Loader, LoaderOptions, Trainer, TrainerOptions};
+use zyx_nn::{BatchNorm1d, Dropout, Forward, Init, Linear, Module, Relu, Sequential};
+use zyx_optim::{AdamOptions, AdamW, schedule};
 
 const EPOCHS: u64 = 6;
 
@@ -48,7 +48,7 @@ fn train(folder: &Path, pause: Duration) -> Result<Vec<u8>> {
         model.forward(&x)?.cross_entropy(&y)
     })?;
     assert_eq!((trainer.steps(), trainer.epochs()), (54, EPOCHS));
-    nn::safetensors::to_bytes(&trainer.model.to_tensors())
+    zyx_nn::safetensors::to_bytes(&trainer.model.to_tensors())
 }
 
 fn folder(name: &str) -> PathBuf {

@@ -3,7 +3,7 @@
 //! `cargo run --release --example devices --features opencl,cuda,vulkan`
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
-use zyx::hal::Caps;
+use zyx::internals::hal::Caps;
 use zyx::prelude::*;
 
 fn main() {
@@ -26,7 +26,7 @@ fn main() {
 
 /// What a device can do, in a line.
 fn describe(caps: &Caps) -> String {
-    let names = |set: zyx::DTypeSet| {
+    let names = |set: zyx::internals::DTypeSet| {
         let all = DType::ALL.iter().filter(|&&dtype| set.contains(dtype));
         all.map(|dtype| dtype.to_string()).collect::<Vec<_>>().join(" ")
     };

@@ -1,18 +1,20 @@
 //! Speed of the contraction library over the shapes of networks, next to the machine's own peak.
 //!
-//! `cargo run --release -p backend-cpu --example contract_bench [filter] [epilogue] [threads...]`
+//! `cargo run --release -p zyx-gemm --example contract_bench [filter] [epilogue] [threads...]`
 //!
 //! `epilogue` leaves finished blocks to an epilogue that does nothing; `PLAN=1` prints how each is
-//! cut; `COLD=n` takes turns with n sets of operands, so that they are not in the caches.
+//! cut; `COLD=n` takes turns with n sets of operands, so that they are not in the caches;
+//! `EXTENSIONS=vectors` and `none` leave out matrix registers, and all extensions.
 //!
 //! For each shape and number of threads: median and best time of a call, GFLOP/s at the median,
-//! and that as a share of the multiply-add peak measured right before and after on as many threads.
+//! and that as a share of the multiply-add peak measured right before and after on as many threads
+//! (of `f32`, for products of bytes).
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use std::time::Instant;
 use zyx_gemm::memory::Block;
 use zyx_gemm::pool::Pool;
-use zyx_gemm::{Acc, DType, Dim, Epilogue, Isa, Options, Plan, Spec, Tile};
+use zyx_gemm::{Acc, DType, Dim, Epilogue, Extensions, Isa, Options, Plan, Spec, Tile};
 
 /// A product with operands of any orientation: `ta` means A is stored with k before m.
 fn product(dtype: DType, [m, n, k]: [usize; 3], ta: bool, tb: bool) -> Spec {
@@ -108,6 +110,50 @@ impl Conv {
     }
 }
 
+/// The layers of ResNet-50 for one image: channels in and out, window, stride, height of the output.
+const RESNET50: [[isize; 5]; 19] = [
+    [3, 64, 7, 2, 112],
+    [64, 64, 1, 1, 56],
+    [64, 64, 3, 1, 56],
+    [64, 256, 1, 1, 56],
+    [256, 64, 1, 1, 56],
+    [256, 128, 1, 1, 56],
+    [128, 128, 3, 2, 28],
+    [128, 512, 1, 1, 28],
+    [512, 128, 1, 1, 28],
+    [128, 128, 3, 1, 28],
+    [512, 256, 1, 1, 28],
+    [256, 256, 3, 2, 14],
+    [256, 1024, 1, 1, 14],
+    [1024, 256, 1, 1, 14],
+    [256, 256, 3, 1, 14],
+    [1024, 512, 1, 1, 14],
+    [512, 512, 3, 2, 7],
+    [512, 2048, 1, 1, 7],
+    [512, 512, 3, 1, 7],
+];
+
+/// A layer of it, on an image with a border.
+fn resnet50([c, o, w, stride, out]: [isize; 5]) -> Spec {
+    let h = (out - 1) * stride + w;
+    let n = out as usize;
+    Spec {
+        m: vec![Dim::m(o as usize, c * w * w, out * out)],
+        n: vec![Dim::n(n, stride * h, out), Dim::n(n, stride, 1)],
+        k: vec![
+            Dim::k(c as usize, w * w, h * h),
+            Dim::k(w as usize, w, h),
+            Dim::k(w as usize, 1, 1),
+        ],
+        ..f32_spec()
+    }
+}
+
+/// The same contraction of signed weights and unsigned numbers, or of other bytes.
+fn of_bytes(spec: Spec, a: DType, b: DType) -> Spec {
+    Spec { a, b, acc: Acc::I32, c: DType::I32, ..spec }
+}
+
 fn cases() -> Vec<(String, Spec)> {
     let mut all = Vec::new();
     let mut add = |name: String, spec: Spec| all.push((name, spec));
@@ -147,6 +193,26 @@ fn cases() -> Vec<(String, Spec)> {
     for n in [256, 1024, 2048] {
         add(format!("square {n} bf16"), product(DType::BF16, [n; 3], false, false));
         add(format!("square {n} f16"), product(DType::F16, [n; 3], false, false));
+    }
+    for n in [256, 1024] {
+        for (a, b) in [(DType::I8, DType::U8), (DType::U8, DType::I8), (DType::I8, DType::I8)] {
+            let spec = of_bytes(product(DType::F32, [n; 3], false, false), a, b);
+            add(format!("square {n} {a:?} {b:?}"), spec);
+        }
+        let spec = product(DType::F32, [n; 3], false, true);
+        add(format!("square nt {n} U8 I8"), of_bytes(spec, DType::U8, DType::I8));
+    }
+    for (name, tb) in [("nn", false), ("nt", true)] {
+        let spec = product(DType::F32, [128, 3072, 768], false, tb);
+        add(format!("bert {name} 128x768x3072 f32"), spec.clone());
+        add(format!("bert {name} 128x768x3072 U8 I8"), of_bytes(spec, DType::U8, DType::I8));
+    }
+    for layer in RESNET50 {
+        let [c, o, w, stride, out] = layer;
+        let name = format!("resnet50 {c}->{o} {w}x{w}/{stride} {out}");
+        let spec = resnet50(layer);
+        add(format!("{name} f32"), spec.clone());
+        add(format!("{name} I8 U8"), of_bytes(spec, DType::I8, DType::U8));
     }
     all
 }
@@ -238,9 +304,9 @@ fn operand(spec: &Spec, size: usize, stride: fn(&Dim) -> isize) -> (Block, usize
     }
     let bytes = (high - low + 1) as usize * size;
     let block = Block::zeroed(bytes).expect("the machine has memory for the benchmark");
-    // Small values of any of the four types: no denormals, no overflow.
+    // Small values of any type: no denormals, no overflow.
     for i in 0..bytes {
-        let byte = if i % size == size - 1 { 0x3c } else { (i * 37 % 97) as u8 };
+        let byte = if size > 1 && i % size == size - 1 { 0x3c } else { (i * 37 % 97) as u8 };
         // SAFETY: i is inside the block.
         unsafe { block.as_ptr().add(i).write(byte) };
     }
@@ -248,7 +314,12 @@ fn operand(spec: &Spec, size: usize, stride: fn(&Dim) -> isize) -> (Block, usize
 }
 
 fn bench(pool: &Pool, name: &str, spec: &Spec, threads: usize, epilogue: bool) {
-    let options = Options { threads: Some(threads), epilogue, ..Options::default() };
+    let extensions = match std::env::var("EXTENSIONS").as_deref() {
+        Ok("none") => Extensions::None,
+        Ok("vectors") => Extensions::Vectors,
+        _ => Extensions::All,
+    };
+    let options = Options { threads: Some(threads), epilogue, extensions, ..Options::default() };
     let plan = Plan::new(spec, &options).expect("the specifications are valid");
     let sets: usize = std::env::var("COLD").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let set = |_| {

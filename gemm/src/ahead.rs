@@ -24,6 +24,8 @@ const LINES_MOST: usize = 12;
 pub(super) struct Ahead<T> {
     /// Next row of the panel of B packed next, and elements to the one after.
     pub(super) panel: Option<(*const T, isize)>,
+    /// How many of its rows to fetch with a tile, if more than rows of the tile.
+    pub(super) panel_rows: usize,
     /// Runs of C, B and A.
     spans: [Span<T>; 3],
     /// Rows of A.
@@ -77,20 +79,21 @@ impl<T> Span<T> {
 }
 
 impl<T> Ahead<T> {
-    /// Where a kernel of so many rows and columns begins to fetch, and its step from row to row.
+    /// Where a kernel of so many rows and columns begins to fetch, its step from row to row of
+    /// that, and how many.
     #[inline]
-    pub(super) fn advance(&mut self, rows: usize, width: usize) -> (*const T, isize) {
+    pub(super) fn advance(&mut self, rows: usize, width: usize) -> (*const T, isize, usize) {
         if let Some((next, step)) = &mut self.panel {
-            let at = *next;
-            *next = at.wrapping_offset(rows as isize * *step);
-            return (at, *step);
+            let (at, fetches) = (*next, rows.max(self.panel_rows));
+            *next = at.wrapping_offset(fetches as isize * *step);
+            return (at, *step, fetches);
         }
         let Some(span) = self.spans.iter_mut().find(|s| s.runs > 0) else {
-            return (self.idle, 0);
+            return (self.idle, 0, rows);
         };
         let at = span.next;
         span.advance((rows * width) as isize);
-        (at, width as isize)
+        (at, width as isize, rows)
     }
 }
 
@@ -132,7 +135,7 @@ impl Lines {
 
 /// Asks for the cache line at `p`, which need not be a valid address, in L2.
 #[inline(always)]
-fn prefetch_l2(p: *const u8) {
+pub(super) fn prefetch_l2(p: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch never faults; SSE is part of x86-64.
     unsafe {
@@ -160,7 +163,21 @@ impl<T: Real32Or64> Run<'_, T> {
         let a = self.span_a(s, block, next);
         let lines = if a.runs == 0 { self.lines_a(s, block, next) } else { Lines::NOTHING };
         let spans = [self.span_c(s), self.span_b(s, block, next), a];
-        Ahead { panel: None, spans, lines, idle: self.operands.a.cast() }
+        Ahead { panel: None, panel_rows: 0, spans, lines, idle: self.operands.a.cast() }
+    }
+
+    /// Has all of a packed panel fetched while the first tiles are computed that another is used for:
+    /// of a copy that is larger than the caches, each panel comes from memory.
+    pub(super) fn fetch_panel(
+        &self,
+        s: &Step<'_, T>,
+        panel: usize,
+        tiles: Range<usize>,
+        ahead: &mut Ahead<T>,
+    ) {
+        let again = tiles.start > 0;
+        ahead.panel = if again { None } else { self.next_panel(s, s.block, panel) };
+        ahead.panel_rows = s.steps.div_ceil(tiles.len()).min(s.steps / 4);
     }
 
     /// The rows of the panel needed after this group: of the copy, or of B if it is packed from rows.

@@ -9,6 +9,7 @@
 //! The model counts cycles of one core. Its constants were measured on a 2.8 GHz server core with
 //! two 512-bit multiply-add ports; what matters is their ratios.
 
+use super::bytes::ROW;
 use super::layout::{Layout, ModeA, ModeB};
 use super::plan::WHOLE_RUN;
 use super::shared;
@@ -48,6 +49,14 @@ const SHARED_CYCLES: f64 = 0.4;
 /// Cycles to compute an element of an operand.
 const COMPUTED_CYCLES: f64 = 1.5;
 
+/// Steps along k that a matrix register holds.
+const REGISTER_STEPS: usize = 64;
+
+/// Cycles at the ends of a tile, and of one of bytes, in vectors or in matrix registers.
+const END_CYCLES: f64 = 30.0;
+const BYTES_END_CYCLES: f64 = 90.0;
+const REGISTERS_END_CYCLES: f64 = 300.0;
+
 /// Bytes of partial results when k is split over threads.
 const PARTIAL_BYTES: usize = 64 << 20;
 
@@ -77,6 +86,8 @@ pub(super) struct Blocking {
     pub(super) grain: usize,
     /// Whether B is packed before the tasks, for all of them.
     pub(super) shared: bool,
+    /// Whether the caller did that before the run.
+    pub(super) prepacked: bool,
     /// Panels packed, and finished, together.
     pub(super) group: usize,
     /// Tiles of rows finished together.
@@ -86,8 +97,8 @@ pub(super) struct Blocking {
 }
 
 impl Blocking {
-    /// The cheapest cut for so many threads.
-    pub(super) fn new(layout: &Layout, threads: usize) -> Blocking {
+    /// The cheapest cut for so many threads; of a packed B for those that sum in the order of `base`.
+    pub(super) fn new(layout: &Layout, threads: usize, base: Option<&Blocking>) -> Blocking {
         let bytes = layout.bytes;
         let [batches, m, _, k] = layout.sizes();
         let vectors = layout.panels.iter().map(|p| p.vectors).max().unwrap_or(1);
@@ -100,8 +111,15 @@ impl Blocking {
             true => [COMPUTED_PANEL_BYTES, COMPUTED_BLOCK_BYTES],
             false => [PANEL_BYTES, A_BLOCK_BYTES],
         };
-        let steps = panel_bytes * depth / (vectors * layout.tile.lanes * bytes);
-        let k_blocks = cut_k(k, steps, layout.k_alignment(), layout.computed_run.max(1));
+        // Of the widest panels, so that those of other orientations sum in the same order.
+        let steps = panel_bytes * depth / (layout.tile.vectors * layout.tile.lanes * bytes);
+        // Matrix registers hold so many steps.
+        let whole = layout.tile.ops < 1.0 && k.is_multiple_of(REGISTER_STEPS);
+        let unit = if whole { REGISTER_STEPS } else { layout.computed_run.max(1) };
+        let k_blocks = match base {
+            Some(base) => base.k_blocks.clone(),
+            None => cut_k(k, steps, layout.k_alignment(), unit),
+        };
         let k_longest = k_blocks.iter().map(|b| b.1).max().unwrap_or(0);
         let (group, strip) = if layout.direct_c {
             (1, usize::MAX)
@@ -119,10 +137,14 @@ impl Blocking {
             threads: 1,
             grain: 1,
             shared: false,
+            prepacked: false,
             group,
             strip,
             cycles: f64::INFINITY,
         };
+        if let Some(base) = base {
+            (best.k_parts, best.shared, best.prepacked) = (base.k_parts, true, true);
+        }
         let rows_most = (a_bytes * depth / (k_longest.max(1) * bytes)).max(layout.tile.rows);
         let tiles = m.div_ceil(layout.tile.rows).max(1);
         for m_parts in candidates(m.div_ceil(rows_most).max(1), tiles, threads) {
@@ -130,9 +152,10 @@ impl Blocking {
             let least = cut.region_bytes(layout).div_ceil(REGION_BYTES);
             let panels = layout.panels.len().max(1);
             for n_parts in candidates(least.clamp(1, panels), panels, threads) {
-                let cut = Blocking { m_parts, n_parts, shared: false, ..best.clone() };
+                let shared = base.is_some();
+                let cut = Blocking { m_parts, n_parts, shared, ..best.clone() };
                 best.improve(&cut, layout, batches, threads);
-                if shared::packed_bytes(layout).is_some() {
+                if !shared && shared::packed_bytes(layout).is_some() {
                     best.improve(&Blocking { shared: true, ..cut }, layout, batches, threads);
                 }
             }
@@ -147,7 +170,11 @@ impl Blocking {
         let [_, m, _, _] = layout.sizes();
         let columns = layout.panels.last().map_or(0, |p| p.vector0 + p.vectors) * layout.tile.lanes;
         let most = if tasks >= 2 * threads { 1 } else { 2 * threads };
-        for k_parts in 1..=most.min(cut.k_blocks.len()) {
+        let parts = match cut.prepacked {
+            true => cut.k_parts..=cut.k_parts,
+            false => 1..=most.min(cut.k_blocks.len()),
+        };
+        for k_parts in parts {
             let partial = batches.saturating_mul(m).saturating_mul(columns * k_parts * bytes);
             if k_parts > 1 && partial > PARTIAL_BYTES {
                 break;
@@ -158,11 +185,12 @@ impl Blocking {
             let each = PARTIAL_CYCLES[usize::from(partial > PARTIAL_L2_BYTES)];
             let reduce = if k_parts > 1 { (partial / bytes) as f64 * each + 2000.0 } else { 0.0 };
             let serial = tasks as f64 * task + reduce;
-            cut.threads = if serial < SERIAL_CYCLES { 1 } else { threads.min(tasks) };
+            cut.threads = if serial < SERIAL_CYCLES { 1 } else { threads.min(tasks.max(1)) };
             let parallel = cut.threads as f64;
-            let before = if cut.shared { cut.pack_cycles(layout) / parallel } else { 0.0 };
+            let packs = cut.shared && !cut.prepacked;
+            let before = if packs { cut.pack_cycles(layout) / parallel } else { 0.0 };
             let rounds = tasks.div_ceil(cut.threads) as f64;
-            let jobs = if cut.shared { 2.0 } else { 1.0 };
+            let jobs = if packs { 2.0 } else { 1.0 };
             let start = if cut.threads > 1 { jobs * DISPATCH_CYCLES } else { 0.0 };
             let wait = if cut.threads > 1 { task * WAIT } else { 0.0 };
             cut.cycles = before + rounds * task + reduce / parallel + start + wait;
@@ -186,11 +214,23 @@ impl Blocking {
         let height = rows_f / tiles as f64;
         let width = vectors / panels.max(1) as f64;
         // Two multiply-adds per cycle, if there are 8 chains to hide the latency of 4; two loads.
-        let busy = (height * width / 2.0).max((height + width) / 2.0).max(4.0);
-        let multiply = (tiles * panels) as f64 * (busy * k_f + 30.0 * self.blocks_per_task());
+        let ops = layout.tile.ops;
+        let busy = match ops < 1.0 {
+            // Matrix registers are loaded beside.
+            true => (height * width * ops / 2.0).max(2.0) + 1.0,
+            false => (height * width * ops / 2.0).max((height + width) / 2.0).max(4.0),
+        };
+        let steps = k_f / layout.tile.group as f64;
+        let ends = match layout.tile.bytes {
+            true if ops < 1.0 => REGISTERS_END_CYCLES,
+            true => BYTES_END_CYCLES,
+            false => END_CYCLES,
+        };
+        let multiply = (tiles * panels) as f64 * (busy * steps + ends * self.blocks_per_task());
         let pack_a = match layout.mode_a {
             ModeA::Direct | ModeA::Table => 0.05,
             _ if layout.computed_run > 0 => COMPUTED_CYCLES,
+            _ if layout.tile.bytes => pack_bytes_of_a(layout),
             // The rows lie in different pages and come from L3; every part of n packs them again.
             ModeA::Rows if layout.k_a.step == 1 => 1.0,
             ModeA::Rows => 1.5,
@@ -204,10 +244,11 @@ impl Blocking {
             (false, false) if layout.n_c.step == 1 => 3.0,
             (false, false) => 2.0 * lanes,
         };
+        let write = write + self.blocks_per_task() - 1.0;
         multiply
             + rows_f * k_f * pack_a
             + vectors * k_f * pack_b
-            + rows_f * vectors * write * self.blocks_per_task()
+            + rows_f * vectors * write
             + TASK_CYCLES
     }
 
@@ -242,9 +283,36 @@ impl Blocking {
     }
 }
 
-/// Cycles to pack one vector of B for one step.
+/// Cycles to pack one number of a row of A, where bytes are multiplied.
+fn pack_bytes_of_a(layout: &Layout) -> f64 {
+    let (k, depth) = (&layout.k_a, layout.tile.depth as f64);
+    let (adjacent, run) = (k.step == 1, k.run as f64);
+    match layout.mode_a {
+        ModeA::Strips if adjacent && run >= depth => 3.0,
+        ModeA::Strips if layout.m_a.step == 1 => 2.0,
+        ModeA::Strips => 5.0 * depth,
+        _ if adjacent && run >= ROW as f64 => 0.6 + depth * 20.0 / run,
+        _ => depth * (1.7 + 10.0 / run),
+    }
+}
+
+/// Cycles to pack one vector of B for one step, or what a number holds.
 fn pack_b(layout: &Layout) -> f64 {
-    let vectors = layout.panels.last().map_or(0, |p| p.vector0 + p.vectors);
+    let vectors = layout.panels.last().map_or(1, |p| p.vector0 + p.vectors);
+    if layout.tile.bytes {
+        let run = layout.k_b.run as f64;
+        let gather = 12.0 * layout.tile.lanes as f64;
+        return match layout.mode_b {
+            ModeB::Direct | ModeB::Runs => {
+                let pieces = layout.pieces.len() as f64 / vectors as f64;
+                let apart = if layout.n_b.step == 1 { 0.0 } else { 7.0 };
+                2.0 + pieces * (4.0 + apart)
+            }
+            // Runs have a rest, too.
+            ModeB::Transposed => 7.0 + gather * (layout.tile.depth as f64 * 2.0 / run).min(1.0),
+            ModeB::Scattered => gather,
+        };
+    }
     match layout.mode_b {
         ModeB::Direct => 0.5,
         ModeB::Runs if layout.pieces.len() as f64 <= 1.1 * vectors as f64 => 2.5,

@@ -77,7 +77,7 @@ impl<T: Real32Or64> Run<'_, T> {
             accumulate: self.accumulate,
         };
         // SAFETY: the accumulators are complete; the block of C is written by this task only.
-        unsafe { self.kernels.store(self.plan.dtypes[2])(&store) };
+        unsafe { (self.store)(&store) };
     }
 
     /// Adds up the partial results of a split along k, in a fixed order, and hands them on.
@@ -100,10 +100,8 @@ impl<T: Real32Or64> Run<'_, T> {
                 let sum = partials.get().wrapping_add(start);
                 for k_part in 1..self.plan.blocking.k_parts {
                     let other = sum.wrapping_add(k_part * size);
-                    for j in 0..m_len * row_stride {
-                        // SAFETY: both are inside the partial results, in rows of this task only.
-                        unsafe { *sum.wrapping_add(j) += *other.wrapping_add(j) };
-                    }
+                    // SAFETY: both are inside the partial results, in rows of this task only.
+                    unsafe { (self.kernels.add)(sum, other, m_len * row_stride) };
                 }
                 let ptr = sum.cast();
                 let tile = Tile { batch, m0, m_len, n0: 0, n_len: n, ptr, row_stride };

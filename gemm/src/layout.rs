@@ -62,6 +62,18 @@ pub(super) struct TileShape {
     pub(super) vectors: usize,
     /// Steps of k that a packed number holds.
     pub(super) depth: usize,
+    /// Packed numbers along k come in groups of so many, multiplied at once.
+    pub(super) group: usize,
+    /// Packed numbers behind those.
+    pub(super) behind: usize,
+    /// Whether A is always packed in strips.
+    pub(super) strips: bool,
+    /// Whether A is never packed in strips.
+    pub(super) along: bool,
+    /// Whether bytes are multiplied.
+    pub(super) bytes: bool,
+    /// Instructions of a multiply-add.
+    pub(super) ops: f64,
     /// Whether tails are packed, so that the plain kernel reads them.
     pub(super) by_lane: bool,
 }
@@ -123,6 +135,9 @@ const DIRECT_B_ROWS: usize = 48;
 const DIRECT_B_STEP: usize = 2048;
 const DIRECT_B_BYTES: usize = 1 << 20;
 
+/// Bytes so far apart, at most, are packed as runs unless others are longer.
+const NEAR_BYTES: usize = 4;
+
 /// With at most this many panels, packing A costs more than reading it in place.
 const DIRECT_A_PANELS: usize = 2;
 
@@ -137,6 +152,26 @@ const COLLISION_PANELS: usize = 8;
 
 /// Steps a multiple of this many bytes apart collide in L1 before the next tile comes by.
 const COLLISION_STEP: usize = 1024;
+
+/// Elements added to the rows of a packed block of A, so that rows do not share a cache set, and
+/// that packing may write a vector too much.
+const ROW_PADDING: usize = 16;
+
+impl TileShape {
+    /// Numbers between the rows of a packed block of A of so many along k.
+    pub(super) fn row_stride(&self, steps: usize) -> usize {
+        match self.along {
+            // Whole cache lines, an odd number of them.
+            true => ((steps + ROW_PADDING).div_ceil(16) | 1) * 16,
+            false => steps + ROW_PADDING,
+        }
+    }
+
+    /// Packed numbers along `k` steps.
+    pub(super) fn packed(&self, k: usize) -> usize {
+        k.div_ceil(self.depth).next_multiple_of(self.group) + self.behind
+    }
+}
 
 impl Layout {
     /// The layout of `spec`, in the orientation to be executed.
@@ -251,7 +286,8 @@ impl Layout {
         } else if same_type && (k.step == 1 || m.step == 1) {
             return ModeA::Table;
         }
-        if k.step != 1 && m.step == 1 && m.run > 1 { ModeA::Strips } else { ModeA::Rows }
+        let strips = self.tile.strips || k.step != 1 && m.step == 1 && m.run > 1;
+        if strips && !self.tile.along { ModeA::Strips } else { ModeA::Rows }
     }
 
     fn choose_b(&self, same_type: bool) -> ModeB {
@@ -271,6 +307,10 @@ impl Layout {
                 && self.panels.iter().any(|p| p.contiguous_b);
             return if direct { ModeB::Direct } else { ModeB::Runs };
         }
+        let near = n.step.unsigned_abs() <= NEAR_BYTES && n.run >= 4.min(n.len);
+        if self.tile.bytes && near && k_run < 4 * self.tile.depth {
+            return ModeB::Runs;
+        }
         if k_run >= 4 { ModeB::Transposed } else { ModeB::Scattered }
     }
 
@@ -283,6 +323,13 @@ impl Layout {
             && (!all_lanes || panel.width.is_multiple_of(self.tile.lanes))
     }
 
+    /// Has all of B packed.
+    pub(super) fn pack_b(&mut self) {
+        if self.mode_b == ModeB::Direct {
+            self.mode_b = ModeB::Runs;
+        }
+    }
+
     /// The length of the runs along k that no block may straddle.
     pub(super) fn k_alignment(&self) -> usize {
         let a = if self.mode_a == ModeA::Direct { self.k_a.run } else { self.k_a.len };
@@ -290,7 +337,7 @@ impl Layout {
         a.min(b).max(1)
     }
 
-    /// Lists for every vector its maximal runs in B.
+    /// Lists for every vector its maximal runs in B, of bytes at any step.
     fn list_pieces(&mut self) {
         let lanes = self.tile.lanes;
         self.piece_starts.push(0);
@@ -298,11 +345,13 @@ impl Layout {
             let width = lanes.min(self.n_b.len - n0);
             let mut lo = 0;
             while lo < width {
-                let run = match self.n_b.step {
-                    1 => self.n_b.left_in_run(n0 + lo).min(width - lo),
-                    _ => 1,
+                // Of other types, runs are of adjacent elements.
+                let step = if self.tile.bytes { self.n_b.step } else { 1 };
+                let run = match self.n_b.step == step {
+                    true => self.n_b.left_in_run(n0 + lo).min(width - lo),
+                    false => 1,
                 };
-                let offset = self.n_b.at(n0 + lo) - lo as isize;
+                let offset = self.n_b.at(n0 + lo) - step * lo as isize;
                 self.pieces.push(Piece { lo: lo as u32, hi: (lo + run) as u32, offset });
                 lo += run;
             }

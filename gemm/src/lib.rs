@@ -8,12 +8,13 @@
 //! Guarantees: a [`Plan`] is immutable and may run on several threads at once; results do not
 //! depend on the order in which tasks are executed; every access is at an offset the specification
 //! names. Sums are accumulated in `f32` or `f64` in an order that depends on the plan (instruction
-//! set, number of threads) only.
+//! set, number of threads) only. Products of 8-bit integers, signed or not, are exact and summed in
+//! `i32` modulo 2^32, so that their sums do not depend on that either.
 //!
 //! The pieces: [`spec`](self) says what is computed, `layout` how operands are reached, `blocking`
 //! how the work is cut and what it costs, `run` executes, `shared` packs for all tasks; `tile`, `pack` and `store` are the loops
 //! that touch data, written once over `simd` and instantiated per instruction set in `kernels`; `pairs`
-//! are those for products of two steps at once.
+//! are those for products of two steps at once, `bytes` those of 8-bit integers.
 //! Block-scatter addressing is that of TBLIS (Matthews 2016), the loop order that of GotoBLAS and
 //! BLIS (Goto and van de Geijn 2008; Van Zee and van de Geijn 2015).
 //!
@@ -29,11 +30,21 @@
 //! let mut c = [0f32; 2];
 //! plan.run_slices(&Pool::new(Some(2)), (&a[..], &b[..], &mut c[..]), [0; 3], false)?;
 //! assert_eq!(c, [-2.0, -2.0]);
+//!
+//! // Of bytes, A signed and B not.
+//! let spec = Spec { b: DType::U8, ..Spec::matmul(DType::I8, 1, 1, 2) };
+//! let plan = Plan::new(&spec, &Options::default())?;
+//! let mut c = [0i32];
+//! plan.run_slices(&Pool::new(Some(1)), (&[-128i8, 1], &[255u8, 2], &mut c[..]), [0; 3], false)?;
+//! assert_eq!(c, [-128 * 255 + 2]);
 //! # Ok::<(), zyx_gemm::ContractError>(())
 //! ```
 
 mod ahead;
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod blocking;
+mod bytes;
 pub mod dense;
 mod finish;
 mod kernels;
@@ -45,6 +56,8 @@ mod pack;
 mod pairs;
 mod plan;
 pub mod pool;
+#[cfg(target_arch = "aarch64")]
+mod quads;
 mod run;
 mod shared;
 mod simd;
@@ -53,7 +66,8 @@ mod store;
 mod tile;
 
 pub use plan::{
-    Epilogue, Execution, Fused, OperandBlock, Options, Plan, Prologue, Tile, WHOLE_RUN, estimate_ns,
+    Epilogue, Execution, Extensions, Fused, OperandBlock, Options, Plan, Prologue, Tile, WHOLE_RUN,
+    estimate_ns,
 };
 pub use run::with_shared;
 pub use spec::{Acc, ContractError, DType, Dim, Isa, Scalar, Spec};

@@ -13,8 +13,8 @@
 use std::alloc::Layout;
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What keeps memory of others alive.
 pub type Lender = Arc<dyn AsRef<[u8]> + Send + Sync>;
@@ -27,6 +27,9 @@ pub const LENT_ALIGNMENT: usize = 16;
 
 /// Size and alignment of a huge page, in bytes.
 pub const HUGE_PAGE: usize = 2 << 20;
+
+/// What is kept of one block at most: few contractions read the same weights.
+const DERIVATIONS: usize = 8;
 
 /// Blocks of at least this many bytes are placed on huge pages.
 pub const HUGE_THRESHOLD: usize = 1 << 20;
@@ -76,8 +79,48 @@ pub struct Block {
     views: AtomicUsize,
     /// Whose it is, as that says.
     home: usize,
+    /// What was derived from the bytes, and whether there is anything.
+    derived: Mutex<Vec<(Derivation, Option<Kept>)>>,
+    is_source: AtomicBool,
+    /// Whether others write to it whenever they like.
+    is_shared: AtomicBool,
     _owner: Option<Owner>,
 }
+
+/// What is kept, and counted.
+#[derive(Debug)]
+struct Kept(Arc<Block>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        KEPT.fetch_sub(self.0.len(), Ordering::Relaxed);
+    }
+}
+
+/// Bytes kept of all blocks, and the most there may be: beside the weights of large models there is
+/// no room for another copy of them.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+const MOST_KEPT: usize = 512 << 20;
+
+/// Bytes that are [kept](Block::keep) of all blocks of this process.
+pub fn kept() -> usize {
+    KEPT.load(Ordering::Relaxed)
+}
+
+/// What was derived from the bytes of a block by the time that somebody asks.
+#[derive(Clone, Debug)]
+pub enum Derived {
+    /// Nobody asked before: what changes from use to use is not worth deriving anything.
+    Unknown,
+    /// Nothing, but somebody asked before.
+    Wanted,
+    /// This.
+    Kept(Arc<Block>),
+}
+
+/// What tells what is derived from the bytes of a block: a number of whoever does that, and the
+/// byte it starts at.
+pub type Derivation = (u64, usize);
 
 /// Keeps the storage of a block that is lent.
 struct Owner(#[allow(dead_code, reason = "held, never read")] Lender);
@@ -111,7 +154,10 @@ impl Block {
     }
 
     const fn of(ptr: NonNull<u8>, len: usize, origin: Origin, owner: Option<Owner>) -> Block {
-        Block { ptr, len, origin, views: AtomicUsize::new(0), home: 0, _owner: owner }
+        let views = AtomicUsize::new(0);
+        let derived = Mutex::new(Vec::new());
+        let [is_source, is_shared] = [const { AtomicBool::new(false) }; 2];
+        Block { ptr, len, origin, views, home: 0, derived, is_source, is_shared, _owner: owner }
     }
 
     fn allocate(bytes: usize, zero: bool) -> Result<Block, OutOfMemory> {
@@ -176,6 +222,68 @@ impl Block {
     /// Whether the bytes may be written: they are the block's own, and there is no [`View`] of them.
     pub fn is_writable(&self) -> bool {
         self.origin != Origin::Lent && self.views.load(Ordering::Acquire) == 0
+    }
+
+    /// Notes that others may write to the bytes unseen, so that nothing is derived from them.
+    pub fn share(&self) {
+        self.is_shared.store(true, Ordering::Release);
+        self.changes();
+    }
+
+    /// Forgets what was derived from the bytes: whoever writes to a block calls this before, and whoever
+    /// puts it aside.
+    pub fn changes(&self) {
+        if self.is_source.swap(false, Ordering::AcqRel) {
+            self.derived().clear();
+        }
+    }
+
+    /// What was derived from the bytes as they are now, and [kept](Block::keep).
+    pub fn derived_before(&self, from: Derivation) -> Derived {
+        if self.is_shared.load(Ordering::Acquire) {
+            return Derived::Unknown;
+        }
+        let mut all = self.derived();
+        match all.iter().find(|(known, _)| *known == from) {
+            Some((_, Some(Kept(block)))) => return Derived::Kept(block.clone()),
+            Some((_, None)) => return Derived::Wanted,
+            None => {}
+        }
+        if all.len() < DERIVATIONS {
+            all.push((from, None));
+            self.is_source.store(true, Ordering::Release);
+        }
+        Derived::Unknown
+    }
+
+    /// Keeps what is derived, until the bytes change: so many bytes that `derive` writes. `None` if
+    /// that is too much.
+    pub fn keep(
+        &self,
+        from: Derivation,
+        bytes: usize,
+        derive: impl FnOnce(&Block),
+    ) -> Option<Arc<Block>> {
+        let before = KEPT.fetch_add(bytes, Ordering::Relaxed);
+        let block = match before.saturating_add(bytes) <= MOST_KEPT {
+            true => Block::new(bytes).ok(),
+            false => None,
+        };
+        let Some(block) = block else {
+            KEPT.fetch_sub(bytes, Ordering::Relaxed);
+            return None;
+        };
+        let kept = Kept(Arc::new(block));
+        derive(&kept.0);
+        let block = kept.0.clone();
+        if let Some(place) = self.derived().iter_mut().find(|(known, _)| *known == from) {
+            place.1 = Some(kept);
+        }
+        Some(block)
+    }
+
+    fn derived(&self) -> MutexGuard<'_, Vec<(Derivation, Option<Kept>)>> {
+        self.derived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of bytes asked for.
@@ -311,6 +419,23 @@ fn release(base: NonNull<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_derived_is_kept_until_the_bytes_change() {
+        let block = Block::new(64).unwrap();
+        let from = (7, 0);
+        let copy = |n: usize| block.keep(from, n, |copy| assert_eq!(copy.len(), n));
+        assert!(matches!(block.derived_before(from), Derived::Unknown));
+        assert!(matches!(block.derived_before(from), Derived::Wanted));
+        assert!(matches!(block.derived_before((7, 4)), Derived::Unknown));
+        assert!(copy(MOST_KEPT + 1).is_none() && copy(100).is_some());
+        assert!(matches!(block.derived_before(from), Derived::Kept(copy) if copy.len() == 100));
+        block.changes();
+        assert!(matches!(block.derived_before(from), Derived::Unknown));
+        block.share();
+        assert!(matches!(block.derived_before(from), Derived::Unknown));
+        assert!(matches!(block.derived_before(from), Derived::Unknown));
+    }
 
     /// Writes and reads back the first and the last byte.
     fn touch(block: &Block) {

@@ -9,6 +9,7 @@
 //! convolution has one or two per vector), by transposing square blocks from runs along k, and
 //! element by element when neither is contiguous.
 
+use super::bytes::Form;
 use super::offsets::Offsets;
 use super::simd::{Element, Load, MAX_LANES, Real, Simd};
 use std::ops::Range;
@@ -48,6 +49,8 @@ pub(super) struct Panel<'a, T> {
     pub(super) piece_starts: &'a [u32],
     /// Number of vectors.
     pub(super) vectors: usize,
+    /// What bytes become.
+    pub(super) form: Form,
     /// Where the panel goes: `k * vectors * LANES` numbers.
     pub(super) dst: *mut T,
 }
@@ -68,6 +71,8 @@ pub(super) struct Rows<'a, T> {
     pub(super) m0: usize,
     /// Number of rows.
     pub(super) rows: usize,
+    /// What bytes become.
+    pub(super) form: Form,
     /// Where the block goes.
     pub(super) dst: *mut T,
     /// Elements between rows at the destination; in strips, room per row.

@@ -11,12 +11,29 @@
 
 use super::offsets::Offsets;
 use super::pack::{AHEAD, Panel, Rows, prefetch};
-use super::simd::{MAX_LANES, Zip};
+use super::simd::{MAX_LANES, Pairs as S, Simd, Zip};
 use super::tile::MAX_ROWS;
+#[cfg(target_arch = "x86_64")]
+use super::tile::{self, TileArgs, Variant};
 use half::bf16;
 
 /// Steps of k in one packed number.
 pub(super) const DEPTH: usize = 2;
+
+/// Packed numbers are multiplied one by one.
+#[cfg(target_arch = "x86_64")]
+pub(super) const GROUP: usize = 1;
+
+/// [`tile::tile`] for packed pairs.
+///
+/// # Safety
+/// As there.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) unsafe fn tile<const MR: usize, const NV: usize>(t: &TileArgs<f32>) {
+    // SAFETY: the caller's contract.
+    unsafe { tile::tile::<S, MR, NV, { Variant::Plain as u8 }>(t) }
+}
 
 /// Offsets of step `i` of `k` steps from `k0` on, and of its partner, if there is one.
 #[inline(always)]
@@ -28,12 +45,12 @@ fn pair(offsets: &Offsets, k0: usize, k: usize, i: usize) -> (isize, Option<isiz
 ///
 /// # Safety
 /// The elements described must be readable, the destination writable and not aliased, and the
-/// machine must have the features of `S`. The same holds for every function of this file.
+/// machine must have the features of [`S`]. The same holds for every function of this file.
 #[inline(always)]
-pub(super) unsafe fn panel_runs<S: Zip>(p: &Panel<'_, f32>) {
+pub(super) unsafe fn panel_runs(p: &Panel<'_, f32>) {
     if p.contiguous {
         // SAFETY: the caller's contract.
-        return unsafe { contiguous::<S>(p) };
+        return unsafe { contiguous(p) };
     }
     let src = p.src.cast::<bf16>();
     for (row, i) in (0..p.k).step_by(DEPTH).enumerate() {
@@ -58,7 +75,7 @@ pub(super) unsafe fn panel_runs<S: Zip>(p: &Panel<'_, f32>) {
 
 /// Packs a panel whose columns are all adjacent in B.
 #[inline(always)]
-unsafe fn contiguous<S: Zip>(p: &Panel<'_, f32>) {
+unsafe fn contiguous(p: &Panel<'_, f32>) {
     let src = p.src.cast::<bf16>().wrapping_offset(p.n_offsets.at(p.n0));
     let last = p.width - (p.vectors - 1) * S::LANES;
     for (row, i) in (0..p.k).step_by(DEPTH).enumerate() {
@@ -89,7 +106,7 @@ unsafe fn contiguous<S: Zip>(p: &Panel<'_, f32>) {
 
 /// Packs a panel by transposing blocks of LANES columns by LANES pairs from runs along k.
 #[inline(always)]
-pub(super) unsafe fn panel_transposed<S: Zip>(p: &Panel<'_, f32>) {
+pub(super) unsafe fn panel_transposed(p: &Panel<'_, f32>) {
     for v in 0..p.vectors {
         let first = p.n0 + v * S::LANES;
         let columns = p.width.saturating_sub(v * S::LANES).min(S::LANES);
@@ -101,7 +118,7 @@ pub(super) unsafe fn panel_transposed<S: Zip>(p: &Panel<'_, f32>) {
             // SAFETY: these columns have these steps, and the destination as many rows.
             unsafe {
                 if pairs > 0 {
-                    transpose::<S>(p, i, pairs, first, columns, dst);
+                    transpose(p, i, pairs, first, columns, dst);
                 } else {
                     gather(p, i, first, columns, S::LANES, dst);
                 }
@@ -113,7 +130,7 @@ pub(super) unsafe fn panel_transposed<S: Zip>(p: &Panel<'_, f32>) {
 
 /// Transposes the pairs from step `i` on, which are in one run, of the columns from `first` on.
 #[inline(always)]
-unsafe fn transpose<S: Zip>(
+unsafe fn transpose(
     p: &Panel<'_, f32>,
     i: usize,
     pairs: usize,
@@ -172,7 +189,7 @@ unsafe fn zip(src: *const bf16, first: isize, second: Option<isize>) -> [bf16; D
 
 /// Packs a panel element by element.
 #[inline(always)]
-pub(super) unsafe fn panel_scattered<S: Zip>(p: &Panel<'_, f32>) {
+pub(super) unsafe fn panel_scattered(p: &Panel<'_, f32>) {
     let lanes = p.vectors * S::LANES;
     for (row, i) in (0..p.k).step_by(DEPTH).enumerate() {
         // SAFETY: the panel has `width` columns, and the row of it `lanes` pairs.
@@ -181,8 +198,9 @@ pub(super) unsafe fn panel_scattered<S: Zip>(p: &Panel<'_, f32>) {
 }
 
 /// Packs a block of A into rows along k: the elements of a row as they are, one after the other.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(super) unsafe fn rows<S: Zip>(p: &Rows<'_, f32>) {
+pub(super) unsafe fn rows(p: &Rows<'_, f32>) {
     for m in 0..p.rows {
         let src = p.src.cast::<bf16>().wrapping_offset(p.m_offsets.at(p.m0 + m));
         let dst = p.dst.wrapping_add(m * p.row_stride).cast::<bf16>();
@@ -212,7 +230,7 @@ pub(super) unsafe fn rows<S: Zip>(p: &Rows<'_, f32>) {
 
 /// Packs a block of A into strips: for every tile, and in it for every pair, its rows side by side.
 #[inline(always)]
-pub(super) unsafe fn strips<S: Zip>(p: &Rows<'_, f32>) {
+pub(super) unsafe fn strips(p: &Rows<'_, f32>) {
     let src = p.src.cast::<bf16>();
     for (column, i) in (0..p.k).step_by(DEPTH).enumerate() {
         let (first, second) = pair(p.k_offsets, p.k0, p.k, i);

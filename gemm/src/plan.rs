@@ -1,9 +1,10 @@
 //! A contraction made ready to run any number of times.
 
 use super::blocking::Blocking;
-use super::kernels::{Kernels, Real32Or64, has_pairs};
+use super::kernels::{Kernels, Products, Real32Or64};
 use super::layout::{self, Layout, TileShape};
-use super::run::{self, Operands, Run};
+use super::run::{self, Operands, Run, typed_offset};
+use super::shared;
 use super::spec::{Acc, ContractError, DType, Isa, Scalar, Spec, operands};
 use crate::pool::Pool;
 use std::ops::{Range, RangeInclusive};
@@ -11,7 +12,7 @@ use std::ops::{Range, RangeInclusive};
 /// A finished block of accumulators, as an epilogue receives it.
 ///
 /// Element (i, j), for rows `m0 + i` and columns `n0 + j` of the linear indices of m and n (last
-/// dimension fastest), is number `i * row_stride + j` behind `ptr`, an `f32` or `f64` as the
+/// dimension fastest), is number `i * row_stride + j` behind `ptr`, an `f32`, `f64` or `i32` as the
 /// specification's accumulators are. The block belongs to the epilogue, which may overwrite it.
 #[derive(Clone, Copy, Debug)]
 pub struct Tile {
@@ -100,6 +101,20 @@ pub struct Options {
     /// The operand that a prologue computes, 0 for A and 1 for B. Its strides and offsets say in
     /// which order dimensions are counted, and no more; it has the type of the accumulators.
     pub computed: Option<usize>,
+    /// Which instructions beyond those of the instruction set are used.
+    pub extensions: Extensions,
+}
+
+/// Which instructions beyond those of an [`Isa`] kernels may use, where this machine has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extensions {
+    /// All there are kernels for.
+    #[default]
+    All,
+    /// Products of several steps in vectors, of `bf16` and of bytes, but no matrix registers.
+    Vectors,
+    /// None.
+    None,
 }
 
 /// A contraction made ready to run: offsets tabulated, blocks chosen.
@@ -109,8 +124,8 @@ pub struct Options {
 pub struct Plan {
     pub(super) isa: Isa,
     pub(super) acc: Acc,
-    /// Whether pairs of `bf16` are multiplied at once.
-    pub(super) pairs: bool,
+    /// What is multiplied at once.
+    pub(super) products: Products,
     /// Types of A, B and C as the layout has them.
     pub(super) dtypes: [DType; 3],
     pub(super) layout: Layout,
@@ -226,7 +241,7 @@ impl std::fmt::Debug for Plan {
         let (layout, cut) = (&self.layout, &self.blocking);
         f.debug_struct("Plan")
             .field("isa", &self.isa)
-            .field("pairs", &self.pairs)
+            .field("products", &self.products)
             .field("sizes", &layout.sizes())
             .field("exchanged", &self.exchanged)
             .field("a", &layout.mode_a)
@@ -236,6 +251,7 @@ impl std::fmt::Debug for Plan {
             .field("parts", &[cut.m_parts, cut.n_parts, cut.k_parts])
             .field("k_blocks", &cut.k_blocks.len())
             .field("shared", &cut.shared)
+            .field("prepacked", &cut.prepacked)
             .field("threads", &cut.threads)
             .field("us", &(cut.ns() / 1e3))
             .finish_non_exhaustive()
@@ -258,10 +274,8 @@ impl Plan {
         {
             return Err(ContractError::Computed { side });
         }
-        let threads = options
-            .threads
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let oriented = |exchange| Plan::oriented(spec, (isa, threads.max(1)), options, exchange);
+        let threads = threads(options);
+        let oriented = |exchange| Plan::oriented(spec, (isa, threads), options, (exchange, None));
         // What is computed takes the place of A.
         if let Some(side) = options.computed {
             return Ok(oriented(side == 1));
@@ -270,26 +284,107 @@ impl Plan {
         Ok(if other.blocking.cycles < 0.95 * plan.blocking.cycles { other } else { plan })
     }
 
+    /// The same contraction of an operand (0 for A, 1 for B) that is packed once for many runs: for
+    /// weights, say, that stay the same. Runs are given the address of the copy instead of the
+    /// operand's. Sums are in the same order, so results have the same bits, unless they are added
+    /// to C. `options` are those that this plan was made with.
+    ///
+    /// `None` where the order of sums cannot be the same, an operand is computed, or entries of
+    /// a batch have operands of their own. Whether runs are sooner
+    /// [`Plan::estimate_ns`] tells.
+    ///
+    /// ```
+    /// use zyx_gemm::{DType, Options, Plan, Spec, memory::Block, pool::Pool};
+    ///
+    /// let spec = Spec::matmul(DType::F32, 49, 512, 1024);
+    /// let (options, pool) = (Options::default(), Pool::new(Some(2)));
+    /// let plan = Plan::new(&spec, &options)?;
+    /// let (a, b) = (vec![0.5f32; 49 * 1024], vec![2f32; 1024 * 512]);
+    /// let mut c = vec![0f32; 49 * 512];
+    /// if let Some(packed) = plan.prepacked(&spec, &options, 1) {
+    ///     let copy = Block::new(packed.packed_bytes())?;
+    ///     // SAFETY: the operands span the specification, and the block the copy.
+    ///     unsafe {
+    ///         packed.pack(&pool, b.as_ptr().cast(), copy.as_ptr());
+    ///         let operands = (a.as_ptr().cast(), copy.as_ptr().cast_const(), c.as_mut_ptr().cast());
+    ///         packed.run(&pool, operands, false, None)?;
+    ///     }
+    ///     assert_eq!(c[0], 1024.0);
+    /// }
+    /// # Ok::<(), zyx_gemm::ContractError>(())
+    /// ```
+    pub fn prepacked(&self, spec: &Spec, options: &Options, side: usize) -> Option<Plan> {
+        // A dimension that one operand has backwards is summed from an end that depends on which
+        // takes the place of A.
+        let backwards = spec.k.iter().any(|dim| dim.a < 0 || dim.b < 0);
+        if self.is_empty || backwards || options.computed.is_some() {
+            return None;
+        }
+        let threads = threads(options);
+        let plan =
+            Plan::oriented(spec, (self.isa, threads), options, (side == 0, Some(&self.blocking)));
+        let align = plan.layout.k_alignment();
+        let within = |&(k0, k): &(usize, usize)| k == 0 || k0 / align == (k0 + k - 1) / align;
+        let fits = plan.layout.sizes()[0] == 1 && plan.blocking.k_blocks.iter().all(within);
+        fits.then_some(plan)
+    }
+
+    /// Bytes of the copy that a plan of [`Plan::prepacked`] reads, 0 for others.
+    pub fn packed_bytes(&self) -> usize {
+        match self.blocking.prepacked {
+            true => shared::packed_numbers(&self.layout, &self.blocking) * self.layout.bytes,
+            false => 0,
+        }
+    }
+
+    /// Packs the operand at `src`, its element at offset zero, for runs of a plan of
+    /// [`Plan::prepacked`].
+    ///
+    /// # Safety
+    /// Every element of the operand at an offset of the specification is readable, aligned and
+    /// initialised, and there are [`Plan::packed_bytes`] bytes at `dst`, aligned to 64, that nobody else
+    /// accesses meanwhile.
+    pub unsafe fn pack(&self, pool: &Pool, src: *const u8, dst: *mut u8) {
+        if self.packed_bytes() == 0 {
+            return;
+        }
+        let src = typed_offset(src, self.dtypes[1], self.layout.origin_b);
+        let operands = Operands { a: std::ptr::null(), b: src, c: std::ptr::null_mut() };
+        // SAFETY: the caller's contract.
+        unsafe {
+            match self.acc {
+                Acc::F32 | Acc::I32 => {
+                    Run::<f32>::new(self, operands, false, Fused::default()).pack_all(pool, dst)
+                }
+                Acc::F64 => {
+                    Run::<f64>::new(self, operands, false, Fused::default()).pack_all(pool, dst)
+                }
+            }
+        }
+    }
+
     fn oriented(
         spec: &Spec,
         (isa, threads): (Isa, usize),
-        &Options { epilogue, computed, .. }: &Options,
-        exchange: bool,
+        &Options { epilogue, computed, extensions, .. }: &Options,
+        (exchange, base): (bool, Option<&Blocking>),
     ) -> Plan {
         let spans = operands().map(|(_, stride)| spec.span(stride).unwrap_or(0..=0));
         let own = if exchange { layout::exchanged(spec) } else { spec.clone() };
-        let halves = [spec.a, spec.b] == [DType::BF16; 2] && spec.acc == Acc::F32;
-        let pairs = halves && has_pairs(isa);
+        let products = Products::of(&own, isa, extensions);
         let tile = match spec.acc {
-            Acc::F32 => tile_shape(f32::kernels(isa, pairs)),
-            Acc::F64 => tile_shape(f64::kernels(isa, pairs)),
+            Acc::F32 | Acc::I32 => tile_shape(f32::kernels(isa, products)),
+            Acc::F64 => tile_shape(f64::kernels(isa, products)),
         };
-        let layout = Layout::new(&own, tile, epilogue, (exchange, computed.is_some()));
-        let blocking = Blocking::new(&layout, threads);
+        let mut layout = Layout::new(&own, tile, epilogue, (exchange, computed.is_some()));
+        if base.is_some() {
+            layout.pack_b();
+        }
+        let blocking = Blocking::new(&layout, threads, base);
         let mut plan = Plan {
             isa,
             acc: spec.acc,
-            pairs,
+            products,
             dtypes: [own.a, own.b, own.c],
             layout,
             blocking,
@@ -393,7 +488,7 @@ impl Plan {
         let (a, b) = if self.exchanged { (b, a) } else { (a, b) };
         let operands = Operands { a, b, c };
         Ok(Execution(match self.acc {
-            Acc::F32 => Either::F32(Run::new(self, operands, accumulate, fused)),
+            Acc::F32 | Acc::I32 => Either::F32(Run::new(self, operands, accumulate, fused)),
             Acc::F64 => Either::F64(Run::new(self, operands, accumulate, fused)),
         }))
     }
@@ -455,9 +550,18 @@ impl Plan {
     }
 }
 
+/// Threads to plan for.
+fn threads(options: &Options) -> usize {
+    let available = || std::thread::available_parallelism().map_or(1, usize::from);
+    options.threads.unwrap_or_else(available).max(1)
+}
+
 fn tile_shape<T>(kernels: &Kernels<T>) -> TileShape {
-    let &Kernels { lanes, rows, vectors, depth, by_lane, .. } = kernels;
-    TileShape { lanes, rows, vectors, depth, by_lane }
+    let &Kernels {
+        lanes, rows, vectors, depth, group, behind, strips, along, ops, by_lane, ..
+    } = kernels;
+    let bytes = kernels.add_up.is_some();
+    TileShape { lanes, rows, vectors, depth, group, behind, strips, along, bytes, ops, by_lane }
 }
 
 /// Estimated nanoseconds of a contraction on this machine with so many threads.

@@ -7,23 +7,21 @@
 
 use super::ahead::Ahead;
 use super::blocking::part;
+use super::bytes::{BEHIND, Form};
 use super::finish::turned_size;
 use super::kernels::{Kernels, Moves, Real32Or64};
 use super::layout::{ModeA, PanelShape};
 use super::pack::Rows;
 use super::plan::{Fused, OperandBlock, Plan, Tile};
 use super::spec::ContractError;
-use super::tile::{MAX_ROWS, TileArgs, Variant};
+use super::store::Store;
+use super::tile::{POINTERS, TileArgs, Variant};
 use crate::memory::{Block, OutOfMemory};
 use crate::pool::Pool;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Elements added to the rows of a packed block of A, so that rows do not share a cache set, and
-/// that packing may write a vector too much.
-const ROW_PADDING: usize = 16;
 
 thread_local! {
     /// Packing buffers of this thread, kept between calls.
@@ -77,6 +75,9 @@ pub(super) struct Run<'a, T: 'static> {
     pub(super) kernels: &'static Kernels<T>,
     moves_a: &'static Moves<T>,
     pub(super) moves_b: &'static Moves<T>,
+    /// For A and B, what bytes become.
+    pub(super) forms: [Form; 2],
+    pub(super) store: unsafe fn(&Store<'_, T>),
     pub(super) operands: Operands,
     pub(super) accumulate: bool,
     pub(super) fused: Fused<'a>,
@@ -134,19 +135,29 @@ impl<'a, T: Real32Or64> Run<'a, T> {
         accumulate: bool,
         fused: Fused<'a>,
     ) -> Run<'a, T> {
-        let kernels = T::kernels(plan.isa, plan.pairs);
+        let kernels = T::kernels(plan.isa, plan.products);
         let Operands { a, b, c } = operands;
         let operands = Operands {
             a: typed_offset(a, plan.dtypes[0], plan.layout.origin_a),
-            b: typed_offset(b, plan.dtypes[1], plan.layout.origin_b),
+            b: match plan.blocking.prepacked {
+                true => b,
+                false => typed_offset(b, plan.dtypes[1], plan.layout.origin_b),
+            },
             c,
         };
-        let moves = |dtype| kernels.moves(dtype).expect("invariant: Spec::check admits the types");
+        let admitted = "invariant: Spec::check admits the types";
+        let moves = |dtype| kernels.moves(dtype).expect(admitted);
         Run {
             plan,
             kernels,
             moves_a: moves(plan.dtypes[0]),
             moves_b: moves(plan.dtypes[1]),
+            forms: Form::of(
+                [plan.dtypes[0], plan.dtypes[1]],
+                kernels.signed,
+                (kernels.depth, kernels.lanes),
+            ),
+            store: kernels.store(plan.dtypes[2]).expect(admitted),
             operands,
             accumulate,
             fused,
@@ -296,7 +307,11 @@ impl<'a, T: Real32Or64> Run<'a, T> {
             Target::Finish { base: buffers.region, row_stride, row0: task.rows.start, column0 }
         };
         // SAFETY: the caller's contract.
-        unsafe { self.blocks(&task, next.as_ref(), (&buffers, memory), target) };
+        unsafe { self.blocks(&task, next.as_ref(), (&buffers, self.packed(memory)), target) };
+        if let Some((_, end)) = self.kernels.around {
+            // SAFETY: the machine has what the kernels need.
+            unsafe { end() };
+        }
     }
 
     /// The loops over blocks of k, groups of panels, strips, panels and tiles.
@@ -316,8 +331,21 @@ impl<'a, T: Real32Or64> Run<'a, T> {
                 _ => block > task.blocks.start,
             };
             let last = block + 1 == task.blocks.end;
-            let depth = layout.tile.depth;
-            let step = Step { task, buffers, packed, target, k0, k, accumulate, n_tiles, depth };
+            let steps = layout.tile.packed(k);
+            let row_stride = layout.tile.row_stride(steps);
+            let step = Step {
+                task,
+                buffers,
+                packed,
+                target,
+                block,
+                k0,
+                k,
+                steps,
+                row_stride,
+                accumulate,
+                n_tiles,
+            };
             // SAFETY: the caller's contract; buffers are large enough for any block of the plan.
             unsafe {
                 self.pack_a(&step);
@@ -364,12 +392,21 @@ impl<'a, T: Real32Or64> Run<'a, T> {
             k: s.k,
             m0: s.task.rows.start,
             rows: s.task.rows.len(),
+            form: self.forms[0],
             dst: s.buffers.a,
-            row_stride: s.steps() + ROW_PADDING,
+            row_stride: layout.tile.row_stride(s.steps),
             tiles: s.n_tiles,
         };
         // SAFETY: the block is inside A and the buffer holds it.
         unsafe { pack(&rows) };
+        if let (ModeA::Strips, Some(add_up)) = (layout.mode_a, self.kernels.add_up) {
+            for tile in 0..s.n_tiles {
+                let rows = s.tile_rows(tile);
+                let first = s.strip_of(rows.start);
+                // SAFETY: the strip of these rows is packed.
+                unsafe { add_up(first, s.steps - BEHIND, rows.len(), 0, self.forms[0]) };
+            }
+        }
     }
 
     /// The block of A that a prologue computes.
@@ -385,7 +422,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
             step0: s.k0 % run,
             steps: if whole { run } else { s.k },
             ptr: s.buffers.a.cast(),
-            row_stride: s.steps() + ROW_PADDING,
+            row_stride: self.plan.layout.tile.row_stride(s.steps),
         }
     }
 
@@ -418,23 +455,33 @@ impl<'a, T: Real32Or64> Run<'a, T> {
     ) {
         let layout = &self.plan.layout;
         let lanes = layout.tile.lanes;
+        if let Some((begin, _)) = self.kernels.around {
+            // SAFETY: the machine has what the kernels need.
+            unsafe { begin() };
+        }
         let b = self.operands.b.cast::<T>().wrapping_offset(layout.batch_b.at(s.task.batch));
         for i in group.clone() {
+            if self.plan.blocking.prepacked {
+                self.fetch_panel(s, i + 1, tiles.clone(), ahead);
+            }
             let shape = &layout.panels[i];
             let in_place = layout.reads_in_place(shape);
             let valid = shape.width - (shape.vectors - 1) * lanes;
             let mut args = TileArgs {
-                k: s.steps(),
-                a: [std::ptr::null(); MAX_ROWS],
+                k: s.steps,
+                rows: 0,
+                a: [std::ptr::null(); POINTERS],
                 a_step: 1,
                 a_table: layout.k_a.table(s.k0).as_ptr(),
                 b: self.panel_of(s, i, group.start).cast_const(),
                 b_step: (shape.vectors * lanes) as isize,
-                c: [std::ptr::null(); MAX_ROWS],
+                c: [std::ptr::null(); POINTERS],
                 last: if matches!(s.target, Target::C { .. }) { valid } else { lanes },
                 accumulate: s.accumulate,
+                corrected: self.forms.iter().any(|form| form.corrects()),
                 ahead: std::ptr::null(),
                 ahead_step: 0,
+                fetches: 0,
             };
             let variant = match layout.mode_a {
                 ModeA::Table => Variant::Table,
@@ -452,9 +499,11 @@ impl<'a, T: Real32Or64> Run<'a, T> {
             for tile in tiles.clone() {
                 let rows = s.tile_rows(tile);
                 ahead.lines.fetch(layout, self.plan.dtypes[0]);
-                (args.ahead, args.ahead_step) = ahead.advance(rows.len(), shape.vectors * lanes);
+                (args.ahead, args.ahead_step, args.fetches) =
+                    ahead.advance(rows.len(), shape.vectors * lanes);
                 self.point_at_a(s, rows.clone(), &mut args);
                 self.point_at_c(s, group.start, shape, first_row, rows.clone(), &mut args);
+                args.rows = rows.len();
                 let kernel = self.kernels.tile(rows.len(), shape.vectors, variant);
                 // SAFETY: rows of A, panel of B and rows of C are inside the operands or buffers.
                 unsafe { kernel(&args) };
@@ -479,7 +528,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
                 let mut p = s.strip_of(rows.start).cast_const();
                 for (_, a) in rows.zip(&mut args.a) {
                     *a = p;
-                    p = p.wrapping_add(s.steps() + ROW_PADDING);
+                    p = p.wrapping_add(s.row_stride);
                 }
             }
             ModeA::Strips => {
@@ -561,20 +610,19 @@ pub(super) struct Step<'a, T> {
     /// B packed for all tasks, if it is.
     pub(super) packed: *mut T,
     pub(super) target: Target<T>,
+    /// The number of the block, its first step and number of steps.
+    pub(super) block: usize,
     pub(super) k0: usize,
     pub(super) k: usize,
+    /// Packed numbers along k.
+    pub(super) steps: usize,
+    /// Numbers between rows of a packed A.
+    row_stride: usize,
     accumulate: bool,
     pub(super) n_tiles: usize,
-    /// Steps of k that a packed number holds.
-    pub(super) depth: usize,
 }
 
 impl<T> Step<'_, T> {
-    /// Packed numbers along k.
-    pub(super) fn steps(&self) -> usize {
-        self.k.div_ceil(self.depth)
-    }
-
     /// The rows of a tile: heights differ by at most one, so that none is much less efficient.
     #[inline]
     fn tile_rows(&self, tile: usize) -> Range<usize> {
@@ -584,7 +632,7 @@ impl<T> Step<'_, T> {
 
     /// Where the packed strip of the tile that begins with this row lies.
     fn strip_of(&self, row: usize) -> *mut T {
-        self.buffers.a.wrapping_add((row - self.task.rows.start) * (self.steps() + ROW_PADDING))
+        self.buffers.a.wrapping_add((row - self.task.rows.start) * self.row_stride)
     }
 }
 
@@ -613,10 +661,10 @@ pub(super) fn buffer_sizes(plan: &Plan) -> [usize; 4] {
     let [_, m, ..] = layout.sizes();
     let tile = layout.tile;
     let rows = (m.div_ceil(tile.rows).div_ceil(blocking.m_parts) * tile.rows).min(m);
-    let k = blocking.k_blocks.iter().map(|b| b.1.div_ceil(tile.depth)).max().unwrap_or(0);
+    let k = blocking.k_blocks.iter().map(|b| tile.packed(b.1)).max().unwrap_or(0);
     let a = match layout.mode_a {
         ModeA::Direct | ModeA::Table => 0,
-        ModeA::Rows | ModeA::Strips => rows * (k + ROW_PADDING),
+        ModeA::Rows | ModeA::Strips => rows * tile.row_stride(k),
     };
     let columns = tile.vectors * tile.lanes;
     let packs_b = layout.panels.iter().any(|p| !layout.reads_in_place(p));

@@ -14,16 +14,31 @@ pub enum DType {
     F32,
     /// IEEE 754 binary64.
     F64,
+    /// Signed integers of 8 bits.
+    I8,
+    /// Unsigned integers of 8 bits.
+    U8,
+    /// Signed integers of 32 bits; a result only.
+    I32,
 }
 
 impl DType {
+    /// How many there are.
+    pub(super) const COUNT: usize = DType::I32 as usize + 1;
+
     /// Bytes of one element.
     pub fn size(self) -> usize {
         match self {
+            DType::I8 | DType::U8 => 1,
             DType::F16 | DType::BF16 => 2,
-            DType::F32 => 4,
+            DType::F32 | DType::I32 => 4,
             DType::F64 => 8,
         }
+    }
+
+    /// Whether this is an integer of 8 bits.
+    pub(super) fn is_byte(self) -> bool {
+        matches!(self, DType::I8 | DType::U8)
     }
 }
 
@@ -41,7 +56,7 @@ macro_rules! scalar {
     };
 }
 
-scalar!(f16 => F16, bf16 => BF16, f32 => F32, f64 => F64);
+scalar!(f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, i8 => I8, u8 => U8, i32 => I32);
 
 /// The type sums are accumulated in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,6 +65,8 @@ pub enum Acc {
     F32,
     /// Products and sums in binary64.
     F64,
+    /// Products of 8-bit integers, exact, and sums modulo 2^32, in whatever order they are added.
+    I32,
 }
 
 impl Acc {
@@ -58,6 +75,7 @@ impl Acc {
         match self {
             Acc::F32 => DType::F32,
             Acc::F64 => DType::F64,
+            Acc::I32 => DType::I32,
         }
     }
 }
@@ -136,6 +154,22 @@ pub enum ContractError {
         /// Type of the accumulators.
         acc: Acc,
     },
+    /// Integers and floating-point numbers, or integers of several widths, where one kind goes only.
+    #[error(
+        "no product of {a:?} and {b:?} is summed in {acc:?} and stored as {c:?}: operands of I8 and \
+         U8, either of them, are summed in I32 and stored as I32; convert others to a floating-point \
+         type, which is summed in F32 or F64 and stored as any such type"
+    )]
+    Types {
+        /// Type of A.
+        a: DType,
+        /// Type of B.
+        b: DType,
+        /// Type of the accumulators.
+        acc: Acc,
+        /// Type of C.
+        c: DType,
+    },
     /// A dimension has a stride in an operand that its group does not have.
     #[error("dimension {dim} of group {group} has a stride in {operand}, which lacks that group")]
     ForeignStride {
@@ -190,14 +224,18 @@ pub enum ContractError {
 
 impl Spec {
     /// The product `C[m, n] = A[m, k] B[k, n]` of row-major matrices of one element type,
-    /// accumulated in `f32` (`f64` for `f64`).
+    /// accumulated in `f32`, but `f64` in `f64`, and integers in `i32`, of which C then is.
     pub fn matmul(dtype: DType, m: usize, n: usize, k: usize) -> Spec {
-        let acc = if dtype == DType::F64 { Acc::F64 } else { Acc::F32 };
+        let (acc, c) = match dtype {
+            DType::F64 => (Acc::F64, dtype),
+            DType::I8 | DType::U8 | DType::I32 => (Acc::I32, DType::I32),
+            DType::F16 | DType::BF16 | DType::F32 => (Acc::F32, dtype),
+        };
         Spec {
             a: dtype,
             b: dtype,
             acc,
-            c: dtype,
+            c,
             batch: vec![],
             m: vec![Dim::m(m, k as isize, n as isize)],
             n: vec![Dim::n(n, 1, 1)],
@@ -219,6 +257,14 @@ impl Spec {
 
     /// Checks types, strides and sizes.
     pub(super) fn check(&self) -> Result<(), ContractError> {
+        let &Spec { a, b, acc, c, .. } = self;
+        let fits = match acc {
+            Acc::I32 => a.is_byte() && b.is_byte() && c == DType::I32,
+            Acc::F32 | Acc::F64 => ![a, b, c].iter().any(|t| t.is_byte() || *t == DType::I32),
+        };
+        if !fits {
+            return Err(ContractError::Types { a, b, acc, c });
+        }
         for operand in [self.a, self.b] {
             if self.acc == Acc::F32 && operand == DType::F64 {
                 return Err(ContractError::Precision { operand, acc: self.acc });

@@ -84,6 +84,18 @@ pub(super) unsafe fn turn<S: Simd>(t: &Turn<S::Elem>) {
     }
 }
 
+/// Adds `n` numbers to as many others.
+///
+/// # Safety
+/// Both must be accessible and not overlap.
+#[inline(always)]
+pub(super) unsafe fn add<T: Real>(to: *mut T, from: *const T, n: usize) {
+    for i in 0..n {
+        // SAFETY: number i exists on both sides.
+        unsafe { *to.wrapping_add(i) += *from.wrapping_add(i) };
+    }
+}
+
 /// Writes a block.
 ///
 /// # Safety

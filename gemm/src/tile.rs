@@ -13,24 +13,30 @@
 //! step where those are. With 7 x 3 on NEON, four steps along rows of f32 are 84 multiply-adds and 13
 //! loads, with 21 accumulators, 7 vectors of A and 3 of B in the 32 registers.
 
+use super::ahead::prefetch_l2;
 use super::simd::Simd;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-/// The most rows of a tile, for any instruction set.
+/// The most rows of a tile in vectors, for any instruction set.
 pub(super) const MAX_ROWS: usize = 8;
 
+/// The most rows of any tile at all.
+pub(super) const POINTERS: usize = if cfg!(target_arch = "x86_64") { 32 } else { MAX_ROWS };
+
 /// Below this many steps there is no time to fetch anything.
-const SPREAD: usize = 48;
+pub(super) const SPREAD: usize = 48;
 
 /// What one call of a tile kernel works on.
 ///
-/// The rows beyond those of the kernel called are not looked at.
+/// The entries of rows that there are not are not looked at.
 #[repr(C)]
 pub(super) struct TileArgs<T> {
     /// Number of steps.
     pub(super) k: usize,
+    /// Number of rows.
+    pub(super) rows: usize,
     /// First element of each row of A.
-    pub(super) a: [*const T; MAX_ROWS],
+    pub(super) a: [*const T; POINTERS],
     /// Elements between steps in every row of A, for kernels without a table.
     pub(super) a_step: isize,
     /// Where each step lies in every row of A, for kernels with a table.
@@ -40,15 +46,18 @@ pub(super) struct TileArgs<T> {
     /// Elements between steps in B.
     pub(super) b_step: isize,
     /// First element of each row of C, which is written.
-    pub(super) c: [*const T; MAX_ROWS],
+    pub(super) c: [*const T; POINTERS],
     /// Valid lanes of the last vector; the others are neither read nor written in C.
     pub(super) last: usize,
     /// Add to C instead of overwriting it.
     pub(super) accumulate: bool,
-    /// What to fetch meanwhile: one row of NV vectors per row of the tile, and elements between
-    /// them; need not be valid addresses.
+    /// Whether what is packed behind the steps of bytes matters.
+    pub(super) corrected: bool,
+    /// What to fetch meanwhile: so many rows of NV vectors, and elements between them; need not be
+    /// valid addresses.
     pub(super) ahead: *const T,
     pub(super) ahead_step: isize,
+    pub(super) fetches: usize,
 }
 
 /// What a tile kernel can do beyond the plain one.
@@ -71,6 +80,9 @@ macro_rules! unrolled {
         })*
     };
 }
+
+#[cfg(target_arch = "aarch64")]
+pub(super) use unrolled;
 
 /// A tile kernel.
 pub(super) type TileFn<T> = unsafe fn(&TileArgs<T>);
@@ -96,19 +108,20 @@ pub(super) unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const VARIA
         let (mut a_offset, mut b, mut ahead) = (0_isize, t.b, t.ahead);
         let mut table = t.a_table;
         // The fetches are spread over the loop: there are a dozen miss buffers, and B needs them.
-        let segments = if t.k < SPREAD { 0 } else { MR };
+        let segments = if t.k < SPREAD { 0 } else { t.fetches };
         let left = Left::of::<S, MR, VARIANT>(t);
         for segment in 0..=segments {
             let mut steps = t.k;
-            if segments > 0 {
-                steps = if segment < MR { t.k / MR } else { t.k % MR };
+            if let Some(mut each) = t.k.checked_div(segments) {
                 if S::BY_LANE {
                     // Whole chunks, and what remains at the end.
-                    let each = t.k / MR / CHUNK * CHUNK;
-                    steps = if segment < MR { each } else { t.k - each * MR };
+                    each = each / CHUNK * CHUNK;
                 }
-                prefetch_row::<S, NV>(t.c[segment % MR]);
-                prefetch_row::<S, NV>(ahead);
+                steps = if segment < segments { each } else { t.k - each * segments };
+                if segment < MR {
+                    prefetch_row::<S, NV>(t.c[segment]);
+                }
+                prefetch_row_l2::<S, NV>(ahead);
                 ahead = ahead.wrapping_offset(t.ahead_step);
             }
             if S::BY_LANE && left != Left::Each {
@@ -309,7 +322,7 @@ unsafe fn multiply<S: Simd, const MR: usize, const NV: usize>(
 
 /// Asks for the cache lines of NV vectors at `p`, which need not be a valid address.
 #[inline(always)]
-fn prefetch_row<S: Simd, const NV: usize>(p: *const S::Elem) {
+pub(super) fn prefetch_row<S: Simd, const NV: usize>(p: *const S::Elem) {
     #[cfg(target_arch = "x86_64")]
     for j in 0..NV {
         let line = p.wrapping_add(j * S::LANES).cast::<i8>();
@@ -324,9 +337,17 @@ fn prefetch_row<S: Simd, const NV: usize>(p: *const S::Elem) {
     let _ = p;
 }
 
+/// As [`prefetch_row`], in L2.
+#[inline(always)]
+fn prefetch_row_l2<S: Simd, const NV: usize>(p: *const S::Elem) {
+    for j in 0..NV {
+        prefetch_l2(p.wrapping_add(j * S::LANES).cast());
+    }
+}
+
 /// Writes or adds one row of accumulators.
 #[inline(always)]
-unsafe fn store_row<S: Simd, const NV: usize>(
+pub(super) unsafe fn store_row<S: Simd, const NV: usize>(
     row: *mut S::Elem,
     acc: [S::V; NV],
     last: usize,

@@ -15,9 +15,9 @@
 //! ```
 //! becomes
 //! ```text
-//! impl ::nn::Module for Block {
-//!     fn visit(&self, path: &mut ::nn::Path, visitor: &mut dyn ::nn::Visitor) {
-//!         path.within("linear", |path| ::nn::Module::visit(&self.linear, path, visitor));
+//! impl ::zyx_nn::Module for Block {
+//!     fn visit(&self, path: &mut ::zyx_nn::Path, visitor: &mut dyn ::zyx_nn::Visitor) {
+//!         path.within("linear", |path| ::zyx_nn::Module::visit(&self.linear, path, visitor));
 //!     }
 //! }
 //! ```
@@ -31,10 +31,10 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Attribute, Data, DeriveInput, Error, Fields, Index, Result, parse_quote};
 
-/// Derives `nn::Module` for a struct.
+/// Derives `zyx_nn::Module` for a struct.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn module(input: TokenStream) -> TokenStream {
-    expand(input, &quote!(::nn))
+    expand(input, &quote!(::zyx_nn))
 }
 
 /// Derives `zyx::nn::Module` for a struct; exported there under the name `Module`.

@@ -3,6 +3,7 @@
 //! Each is what PyTorch's module of the same name computes, composed of tensor methods, so it
 //! fuses with its surroundings. Settings are public fields; `Default` has PyTorch's.
 
+use crate::init::OfLayer;
 use crate::{Forward, Init, Module, Path, Visitor};
 use zyx_core::{Param, Result, Tensor};
 
@@ -178,7 +179,7 @@ impl PRelu {
     /// With `channels` slopes: 1, or as many as axis 1 has.
     ///
     /// ```
-    /// # use nn::{Forward, Init, PRelu};
+    /// # use zyx_nn::{Forward, Init, PRelu};
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -199,6 +200,6 @@ impl PRelu {
 impl Forward for PRelu {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        x.prelu(&self.weight.tensor())
+        x.prelu(&self.weight.tensor()).of_layer(&self.weight)
     }
 }

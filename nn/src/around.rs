@@ -56,7 +56,7 @@ macro_rules! surrounded {
             /// is dropped; what is added are zeros, or what `with_padding_mode` chose.
             ///
             /// ```
-            /// # use nn::{Forward, Init, Conv2d};
+            /// # use zyx_nn::{Forward, Init, Conv2d};
             /// # use zyx_core::{Conv2dOptions, DType, Runtime, Tensor};
             /// # let device = Runtime::default().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
@@ -81,7 +81,7 @@ macro_rules! surrounded {
             /// Padded by as many elements as before, chosen by `mode` instead of zeros.
             ///
             /// ```
-            /// # use nn::{Forward, Init, Conv2d};
+            /// # use zyx_nn::{Forward, Init, Conv2d};
             /// # use zyx_core::{Conv2dOptions, DType, PadMode, Runtime, Tensor};
             /// # let device = Runtime::default().device("reference")?;
             /// # let init = &mut Init::new(0, &device);

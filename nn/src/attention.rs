@@ -4,7 +4,7 @@
 //! A cache has a fixed capacity and the number of words in it is an argument, not part of any
 //! shape: every word is written by the plan that wrote the one before.
 
-use crate::init::located;
+use crate::init::{OfLayer, located};
 use crate::{Forward, Init, Linear, Mode, Module, Path, RngStream, Visitor};
 use std::sync::{Mutex, PoisonError};
 use zyx_core::{Attention, DType, Param, Result, Rng, Shape, Tensor};
@@ -55,12 +55,19 @@ enum Projections {
     Apart([Param; 3]),
 }
 
+impl Projections {
+    fn first(&self) -> &Param {
+        let (Projections::Joint(first) | Projections::Apart([first, ..])) = self;
+        first
+    }
+}
+
 /// Attention of several heads (Vaswani et al. 2017). Parameters `in_proj_weight` `[3 width,
 /// width]` (or `q_proj_weight`, `k_proj_weight`, `v_proj_weight`), uniform as Glorot's at first,
 /// `in_proj_bias` (zeros), `out_proj.weight`, `out_proj.bias` (zeros).
 ///
 /// ```
-/// use nn::{AttentionMask, AttentionOptions, Init, MultiheadAttention};
+/// use zyx_nn::{AttentionMask, AttentionOptions, Init, MultiheadAttention};
 /// use zyx_core::{Attention, DType, Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let options = AttentionOptions { batch_first: true, ..Default::default() };
@@ -171,7 +178,8 @@ impl MultiheadAttention {
         let (y, weights) = located(|| {
             let q = self.heads_of(query, 0)?;
             self.weighted(&q, &self.heads_of(key, 1)?, &self.heads_of(value, 2)?, mask)
-        })?;
+        })
+        .of_layer(self.projections.first())?;
         let y = self.out_proj.forward(&joined(&y)?)?;
         let y = match (batched, self.options.batch_first) {
             (false, _) => y.squeeze(0)?,
@@ -188,8 +196,10 @@ impl MultiheadAttention {
     /// When shapes do not fit, or the cache is full.
     #[track_caller]
     pub fn attend_cached(&self, x: &Tensor, cache: &KvCache) -> Result<Tensor> {
-        let q = self.projected(x, 0)?;
-        let y = cache.attend(&q, &self.projected(x, 1)?, &self.projected(x, 2)?)?;
+        let named = self.projections.first();
+        let q = self.projected(x, 0).of_layer(named)?;
+        let (k, v) = (self.projected(x, 1)?, self.projected(x, 2)?);
+        let y = cache.attend(&q, &k, &v).of_layer(named)?;
         self.out_proj.forward(&joined(&y)?)
     }
 
@@ -316,7 +326,7 @@ pub(crate) fn joined(x: &Tensor) -> Result<Tensor> {
 /// Keys and values of the words so far, of one layer of attention. Up to `capacity` words.
 ///
 /// ```
-/// use nn::{AttentionMask, AttentionOptions, Init, KvCache, MultiheadAttention};
+/// use zyx_nn::{AttentionMask, AttentionOptions, Init, KvCache, MultiheadAttention};
 /// use zyx_core::{Attention, DType, Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let init = &mut Init::new(0, &device);
@@ -360,7 +370,7 @@ impl KvCache {
     /// Whether no word is in it.
     ///
     /// ```
-    /// assert!(nn::KvCache::new(8).is_empty());
+    /// assert!(zyx_nn::KvCache::new(8).is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -369,7 +379,7 @@ impl KvCache {
     /// Most words it takes.
     ///
     /// ```
-    /// assert_eq!(nn::KvCache::new(8).capacity(), 8);
+    /// assert_eq!(zyx_nn::KvCache::new(8).capacity(), 8);
     /// ```
     pub fn capacity(&self) -> usize {
         self.capacity
@@ -379,7 +389,7 @@ impl KvCache {
     /// result by one [`Tensor::realize_all`], so that a word is one plan.
     ///
     /// ```
-    /// # use nn::KvCache;
+    /// # use zyx_nn::KvCache;
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let cache = KvCache::new(8);
@@ -396,7 +406,7 @@ impl KvCache {
     /// Forgets all words.
     ///
     /// ```
-    /// # use nn::KvCache;
+    /// # use zyx_nn::KvCache;
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let cache = KvCache::new(8);

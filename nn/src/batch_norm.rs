@@ -7,6 +7,7 @@
 //! made with [`Module::parameters`], which includes them). A second forward pass before that
 //! computes the first one's statistics by itself, so that no chain of passes builds up.
 
+use crate::init::OfLayer;
 use crate::normalization::{check_image, gain_and_offset, tensors};
 use crate::{Forward, Init, Mode, Module};
 use zyx_core::{Operand, Param, Result, Shape, Tensor};
@@ -44,7 +45,7 @@ macro_rules! batch_norms {
             /// For `channels` channels.
             ///
             /// ```
-            /// # use nn::{Forward, Init, BatchNorm1d, Module};
+            /// # use zyx_nn::{Forward, Init, BatchNorm1d, Module};
             /// # use zyx_core::{DType, Runtime, Tensor};
             /// # let device = Runtime::default().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
@@ -66,7 +67,7 @@ macro_rules! batch_norms {
             /// Without gains and offsets.
             ///
             /// ```
-            /// # use nn::{BatchNorm1d, Init};
+            /// # use zyx_nn::{BatchNorm1d, Init};
             /// # use zyx_core::{Runtime};
             /// # let device = Runtime::default().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
@@ -96,7 +97,7 @@ macro_rules! batch_norms {
             /// Without running statistics: in evaluation, too, by those of the batch.
             ///
             /// ```
-            /// # use nn::{BatchNorm1d, Init};
+            /// # use zyx_nn::{BatchNorm1d, Init};
             /// # use zyx_core::{Runtime};
             /// # let device = Runtime::default().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
@@ -112,7 +113,9 @@ macro_rules! batch_norms {
         impl Forward for $name {
             #[track_caller]
             fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                check_image(stringify!($name), x, $spatial, Some(self.channels))?;
+                let named = self.weight.as_ref().or(self.running_mean.as_ref());
+                let check = check_image(stringify!($name), x, $spatial, Some(self.channels));
+                check.of_layer(named)?;
                 let [weight, bias] = tensors([&self.weight, &self.bias]);
                 let (weight, bias) = (weight.as_ref(), bias.as_ref());
                 let running = (&self.running_mean, &self.running_var, &self.num_batches_tracked);

@@ -1,5 +1,6 @@
 //! Convolutions: [`Conv1d`] and [`Conv2d`].
 
+use crate::init::OfLayer;
 use crate::{Around, Forward, Init, Module};
 use zyx_core::{Conv1dOptions, Conv2dOptions, Param, Result, Shape, Tensor};
 
@@ -22,7 +23,7 @@ impl Conv2d {
     /// A convolution from `inputs` to `outputs` channels, with a bias.
     ///
     /// ```
-    /// # use nn::{Forward, Init, Conv2d};
+    /// # use zyx_nn::{Forward, Init, Conv2d};
     /// # use zyx_core::{Conv2dOptions, DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -52,8 +53,10 @@ impl Forward for Conv2d {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let bias = self.bias.as_ref().map(Param::tensor);
-        let around = self.around.as_ref().map(|around| around.pad(x)).transpose()?;
-        around.as_ref().unwrap_or(x).conv2d(&self.weight.tensor(), bias.as_ref(), self.options)
+        let around = self.around.as_ref().map(|around| around.pad(x)).transpose();
+        let around = around.of_layer(&self.weight)?;
+        let x = around.as_ref().unwrap_or(x);
+        x.conv2d(&self.weight.tensor(), bias.as_ref(), self.options).of_layer(&self.weight)
     }
 }
 
@@ -76,7 +79,7 @@ impl Conv1d {
     /// A convolution from `inputs` to `outputs` channels, with a bias.
     ///
     /// ```
-    /// # use nn::{Forward, Init, Conv1d};
+    /// # use zyx_nn::{Forward, Init, Conv1d};
     /// # use zyx_core::{Conv1dOptions, DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -106,8 +109,10 @@ impl Forward for Conv1d {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let bias = self.bias.as_ref().map(Param::tensor);
-        let around = self.around.as_ref().map(|around| around.pad(x)).transpose()?;
-        around.as_ref().unwrap_or(x).conv1d(&self.weight.tensor(), bias.as_ref(), self.options)
+        let around = self.around.as_ref().map(|around| around.pad(x)).transpose();
+        let around = around.of_layer(&self.weight)?;
+        let x = around.as_ref().unwrap_or(x);
+        x.conv1d(&self.weight.tensor(), bias.as_ref(), self.options).of_layer(&self.weight)
     }
 }
 

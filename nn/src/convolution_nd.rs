@@ -2,6 +2,7 @@
 //! [`ConvTranspose3d`].
 
 use crate::convolution::parameters;
+use crate::init::OfLayer;
 use crate::{Around, Forward, Init, Module};
 use zyx_core::{Conv3dOptions, ConvTransposeOptions, Param, Result, Tensor};
 
@@ -25,7 +26,7 @@ impl Conv3d {
     /// A convolution from `inputs` to `outputs` channels, with a bias.
     ///
     /// ```
-    /// # use nn::{Forward, Init, Conv3d};
+    /// # use zyx_nn::{Forward, Init, Conv3d};
     /// # use zyx_core::{Conv3dOptions, DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -55,8 +56,10 @@ impl Forward for Conv3d {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let bias = self.bias.as_ref().map(Param::tensor);
-        let around = self.around.as_ref().map(|around| around.pad(x)).transpose()?;
-        around.as_ref().unwrap_or(x).conv3d(&self.weight.tensor(), bias.as_ref(), self.options)
+        let around = self.around.as_ref().map(|around| around.pad(x)).transpose();
+        let around = around.of_layer(&self.weight)?;
+        let x = around.as_ref().unwrap_or(x);
+        x.conv3d(&self.weight.tensor(), bias.as_ref(), self.options).of_layer(&self.weight)
     }
 }
 
@@ -80,7 +83,7 @@ macro_rules! transposed {
             /// From `inputs` to `outputs` channels, with a bias.
             ///
             /// ```
-            /// # use nn::{Forward, Init, ConvTranspose1d};
+            /// # use zyx_nn::{Forward, Init, ConvTranspose1d};
             /// # use zyx_core::{ConvTransposeOptions, DType, Runtime, Tensor};
             /// # let device = Runtime::default().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
@@ -111,7 +114,8 @@ macro_rules! transposed {
             #[track_caller]
             fn forward(&self, x: &Tensor) -> Result<Tensor> {
                 let bias = self.bias.as_ref().map(Param::tensor);
-                x.$method(&self.weight.tensor(), bias.as_ref(), self.options)
+                let y = x.$method(&self.weight.tensor(), bias.as_ref(), self.options);
+                y.of_layer(&self.weight)
             }
         }
     )*};

@@ -11,7 +11,7 @@ use zyx_core::{Result, Rng, Shape, Tensor};
 /// A random generator inside a module. Clones are one stream.
 ///
 /// ```
-/// use nn::RngStream;
+/// use zyx_nn::RngStream;
 /// use zyx_core::Rng;
 /// let stream = RngStream::new(Rng::seed(1));
 /// let same = stream.clone();

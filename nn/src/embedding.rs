@@ -1,5 +1,6 @@
 //! Rows of a table by number: [`Embedding`], and [`EmbeddingBag`] for bags of them.
 
+use crate::init::OfLayer;
 use crate::{Forward, Init, Module};
 use zyx_core::{DType, Param, Result, Tensor};
 
@@ -16,7 +17,7 @@ impl Embedding {
     /// A table of `rows` vectors of `width` elements.
     ///
     /// ```
-    /// # use nn::{Forward, Init, Embedding};
+    /// # use zyx_nn::{Forward, Init, Embedding};
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -36,7 +37,7 @@ impl Embedding {
     /// A table whose row `padding` stands for no word.
     ///
     /// ```
-    /// # use nn::{Forward, Init, Embedding};
+    /// # use zyx_nn::{Forward, Init, Embedding};
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -71,7 +72,7 @@ impl Forward for Embedding {
     /// The rows of integers `x`, along a new last axis; a number out of range gives zeros.
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let rows = self.weight.tensor().embedding(x)?;
+        let rows = self.weight.tensor().embedding(x).of_layer(&self.weight)?;
         match self.padding {
             Some(padding) => x.eq(padding as i64)?.unsqueeze(-1)?.where_(rows.detach(), rows),
             None => Ok(rows),
@@ -116,7 +117,7 @@ impl EmbeddingBag {
     /// next begins. The result is `[bags, width]`.
     ///
     /// ```
-    /// use nn::{BagMode, EmbeddingBag, Init};
+    /// use zyx_nn::{BagMode, EmbeddingBag, Init};
     /// use zyx_core::{Runtime, Tensor};
     /// let device = Runtime::default().device("reference")?;
     /// let bags = EmbeddingBag::new(10, 4, BagMode::Sum, &mut Init::new(0, &device))?;
@@ -171,9 +172,10 @@ impl Forward for EmbeddingBag {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         if x.rank() != 2 {
             let reason = format!("needs bags of one length, not shape {}", x.shape());
-            return Err(Init::refuse("EmbeddingBag", reason));
+            return Err(Init::refuse("EmbeddingBag", reason)).of_layer(&self.weight);
         }
         let inside = Tensor::ones(x.shape(), DType::Bool, x.device());
-        self.combine(&self.weight.tensor().embedding(x)?, &inside)
+        let rows = self.weight.tensor().embedding(x).of_layer(&self.weight)?;
+        self.combine(&rows, &inside)
     }
 }

@@ -6,12 +6,12 @@
 //! give a tensor, for a new [`Param`](crate::Param) or for `set` of an old one.
 
 use std::panic::Location;
-use zyx_core::{DType, Device, Error, Result, Rng, Shape, Tensor};
+use zyx_core::{DType, Device, Error, Param, Result, Rng, Shape, Tensor, attribute};
 
 /// The random stream, device and dtype that new layers take.
 ///
 /// ```
-/// use nn::{Init, Linear};
+/// use zyx_nn::{Init, Linear};
 /// use zyx_core::{DType, Runtime};
 /// let device = Runtime::default().device("reference")?;
 /// let mut init = Init::new(42, &device);
@@ -46,7 +46,7 @@ impl Init {
     /// Parameters of dtype `f32` on `device`, from the stream `seed`.
     ///
     /// ```
-    /// # use nn::Init;
+    /// # use zyx_nn::Init;
     /// # use zyx_core::Runtime;
     /// # let device = Runtime::default().device("reference")?;
     /// assert_eq!(Init::new(7, &device).normal([2], 1.0)?.shape().dims(), [2]);
@@ -59,7 +59,7 @@ impl Init {
     /// Uniform on `[-bound, bound)`.
     ///
     /// ```
-    /// # use nn::Init;
+    /// # use zyx_nn::Init;
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let mut init = Init::new(0, &device);
@@ -80,7 +80,7 @@ impl Init {
     /// Normal with mean 0 and standard deviation `std`.
     ///
     /// ```
-    /// # use nn::Init;
+    /// # use zyx_nn::Init;
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let mut init = Init::new(0, &device);
@@ -101,7 +101,7 @@ impl Init {
     /// `1 / sqrt(fan_in)`, which is He's initialisation (2015) for leaky ReLUs of slope sqrt(5).
     ///
     /// ```
-    /// # use nn::Init;
+    /// # use zyx_nn::Init;
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let mut init = Init::new(0, &device);
@@ -120,7 +120,7 @@ impl Init {
     /// Every element equal to `x`.
     ///
     /// ```
-    /// # use nn::Init;
+    /// # use zyx_nn::Init;
     /// # use zyx_core::Runtime;
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = Init::new(0, &device);
@@ -138,7 +138,7 @@ impl Init {
     /// Glorot's (2010): uniform with the variance `gain^2 2 / (inputs + outputs)`.
     ///
     /// ```
-    /// # use nn::Init;
+    /// # use zyx_nn::Init;
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let mut init = Init::new(0, &device);
@@ -160,7 +160,7 @@ impl Init {
     /// Glorot's (2010): normal with the variance `gain^2 2 / (inputs + outputs)`.
     ///
     /// ```
-    /// # use nn::Init;
+    /// # use zyx_nn::Init;
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let mut init = Init::new(0, &device);
@@ -181,12 +181,12 @@ impl Init {
     /// He's (2015): uniform with the variance `gain^2 / fan`; the gain of ReLU is sqrt(2).
     ///
     /// ```
-    /// # use nn::Init;
+    /// # use zyx_nn::Init;
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let mut init = Init::new(0, &device);
     /// # let largest = |x: Tensor| x.abs().max(..)?.item::<f32>();
-    /// let weight = init.kaiming_uniform([30, 12], 1.0, nn::Fan::In)?;
+    /// let weight = init.kaiming_uniform([30, 12], 1.0, zyx_nn::Fan::In)?;
     /// assert!(largest(weight)? <= 0.5);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
@@ -208,12 +208,12 @@ impl Init {
     /// He's (2015): normal with the variance `gain^2 / fan`; the gain of ReLU is sqrt(2).
     ///
     /// ```
-    /// # use nn::Init;
+    /// # use zyx_nn::Init;
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let mut init = Init::new(0, &device);
     /// # let deviation = |x: Tensor| x.std(.., 0)?.item::<f32>();
-    /// let weight = init.kaiming_normal([30, 16], 1.0, nn::Fan::In)?;
+    /// let weight = init.kaiming_normal([30, 16], 1.0, zyx_nn::Fan::In)?;
     /// assert!((deviation(weight)? - 0.25).abs() < 0.04);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
@@ -235,7 +235,7 @@ impl Init {
     /// Normal with mean 0 and standard deviation `std`, drawn again outside `[-cut, cut]`.
     ///
     /// ```
-    /// # use nn::Init;
+    /// # use zyx_nn::Init;
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let mut init = Init::new(0, &device);
@@ -277,7 +277,7 @@ impl Init {
     /// al. 2014); of more axes, all but the first are its columns.
     ///
     /// ```
-    /// # use nn::Init;
+    /// # use zyx_nn::Init;
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let mut init = Init::new(0, &device);
@@ -322,7 +322,7 @@ impl Init {
     /// The matrix with ones on the diagonal.
     ///
     /// ```
-    /// # use nn::Init;
+    /// # use zyx_nn::Init;
     /// # use zyx_core::Runtime;
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = Init::new(0, &device);
@@ -342,7 +342,7 @@ impl Init {
     /// A convolution's weight `[out, in, ..]` that passes its first channels on unchanged.
     ///
     /// ```
-    /// # use nn::Init;
+    /// # use zyx_nn::Init;
     /// # use zyx_core::Runtime;
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = Init::new(0, &device);
@@ -376,7 +376,7 @@ impl Init {
     /// is 0 (Martens 2010).
     ///
     /// ```
-    /// # use nn::Init;
+    /// # use zyx_nn::Init;
     /// # use zyx_core::Runtime;
     /// # let device = Runtime::default().device("reference")?;
     /// # let mut init = Init::new(0, &device);
@@ -436,8 +436,8 @@ impl Init {
 /// recommends: for the methods of [`Init`] that take a gain.
 ///
 /// ```
-/// assert_eq!(nn::gain("relu"), Some(2f64.sqrt()));
-/// assert_eq!(nn::gain("no such thing"), None);
+/// assert_eq!(zyx_nn::gain("relu"), Some(2f64.sqrt()));
+/// assert_eq!(zyx_nn::gain("no such thing"), None);
 /// ```
 pub fn gain(activation: &str) -> Option<f64> {
     Some(match activation {
@@ -450,12 +450,28 @@ pub fn gain(activation: &str) -> Option<f64> {
     })
 }
 
-/// What `f` does, its errors at the caller of the function that calls this: closures and calls
-/// within calls would put them into this crate.
+/// What `f` does, its errors and operations at the caller of the function that calls this: closures
+/// and calls within calls would put them into this crate.
 #[track_caller]
 pub(crate) fn located<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     let here = Location::caller();
-    f().map_err(|error| error.at(here))
+    attribute(here, f).map_err(|error| error.at(here))
+}
+
+/// Errors that name the layer.
+pub(crate) trait OfLayer {
+    /// With the name of the layer that has this parameter, if its model was walked over.
+    fn of_layer<'a>(self, parameter: impl Into<Option<&'a Param>>) -> Self;
+}
+
+impl<T> OfLayer for Result<T> {
+    fn of_layer<'a>(self, parameter: impl Into<Option<&'a Param>>) -> Result<T> {
+        let parameter = parameter.into();
+        self.map_err(|error| match parameter {
+            Some(parameter) => parameter.within_layer(error),
+            None => error,
+        })
+    }
 }
 
 /// Inputs and outputs of a weight `[out, in, ..]`, each times the extents of the kernel.

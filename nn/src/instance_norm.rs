@@ -4,6 +4,7 @@
 //! keeps them (Ulyanov et al. 2016).
 
 use crate::batch_norm::{move_towards, statistics};
+use crate::init::OfLayer;
 use crate::normalization::{check_image, gain_and_offset, tensors};
 use crate::{Forward, Init, Mode, Module};
 use zyx_core::{Param, Result, Shape, Tensor};
@@ -42,7 +43,7 @@ macro_rules! instance_norms {
             /// Without parameters, as in PyTorch.
             ///
             /// ```
-            /// let layer = nn::InstanceNorm2d::new(3);
+            /// let layer = zyx_nn::InstanceNorm2d::new(3);
             /// assert!(layer.weight.is_none() && layer.running_mean.is_none());
             /// ```
             pub fn new(channels: usize) -> $name {
@@ -62,7 +63,7 @@ macro_rules! instance_norms {
             /// With gains and offsets.
             ///
             /// ```
-            /// # use nn::{Init, InstanceNorm2d};
+            /// # use zyx_nn::{Init, InstanceNorm2d};
             /// # use zyx_core::{Runtime};
             /// # let device = Runtime::default().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
@@ -82,7 +83,7 @@ macro_rules! instance_norms {
             /// With running statistics, by which it normalises in evaluation.
             ///
             /// ```
-            /// # use nn::{Init, InstanceNorm2d};
+            /// # use zyx_nn::{Init, InstanceNorm2d};
             /// # use zyx_core::{Runtime};
             /// # let device = Runtime::default().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
@@ -108,7 +109,9 @@ macro_rules! instance_norms {
         impl Forward for $name {
             #[track_caller]
             fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                check_image(stringify!($name), x, &[$spatial], Some(self.channels))?;
+                let named = self.weight.as_ref().or(self.running_mean.as_ref());
+                let check = check_image(stringify!($name), x, &[$spatial], Some(self.channels));
+                check.of_layer(named)?;
                 let [weight, bias] = tensors([&self.weight, &self.bias]);
                 let (weight, bias) = (weight.as_ref(), bias.as_ref());
                 if let (Some(mean), Some(var)) = (&self.running_mean, &self.running_var) {

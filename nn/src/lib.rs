@@ -7,8 +7,8 @@
 //! The crate uses the public interface of `zyx-core` alone.
 #![forbid(unsafe_code)]
 
-// Lets the derive macro, which names `::nn`, be used in this crate.
-extern crate self as nn;
+// Lets the derive macro, which names `::zyx_nn`, be used in this crate.
+extern crate self as zyx_nn;
 
 mod activation;
 mod around;
@@ -59,7 +59,6 @@ pub use loss::{
     PairwiseDistance, PoissonNllLoss, SmoothL1Loss, SoftMarginLoss, TripletMarginLoss,
 };
 pub use module::{Forward, Mode, Module, ModuleDict, ModuleList, Path, Visitor};
-pub use nn_derive::Module;
 pub use normalization::{GroupNorm, LayerNorm, LocalResponseNorm, RmsNorm};
 pub use pooling::{
     AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
@@ -79,3 +78,4 @@ pub use transformer::{
     TransformerEncoder, TransformerEncoderLayer, TransformerOptions,
 };
 pub use zyx_core::Param;
+pub use zyx_nn_derive::Module;

@@ -1,5 +1,6 @@
 //! Layers that are one product: [`Linear`] and [`Bilinear`].
 
+use crate::init::OfLayer;
 use crate::{Forward, Init, Module};
 use zyx_core::{Param, Result, Tensor};
 
@@ -17,7 +18,7 @@ impl Linear {
     /// A layer from `inputs` to `outputs` features, with a bias.
     ///
     /// ```
-    /// # use nn::{Forward, Init, Linear};
+    /// # use zyx_nn::{Forward, Init, Linear};
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -39,7 +40,7 @@ impl Linear {
     /// A layer without bias.
     ///
     /// ```
-    /// # use nn::{Init, Linear};
+    /// # use zyx_nn::{Init, Linear};
     /// # use zyx_core::{Runtime};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -60,7 +61,7 @@ impl Linear {
 impl Forward for Linear {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let y = x.matmul(&self.weight.tensor().t())?;
+        let y = x.matmul(&self.weight.tensor().t()).of_layer(&self.weight)?;
         match &self.bias {
             Some(bias) => y.add(bias.tensor()),
             None => Ok(y),
@@ -93,7 +94,7 @@ impl Bilinear {
     /// The result for two inputs `[.., in1]` and `[.., in2]` of equal other axes.
     ///
     /// ```
-    /// use nn::{Bilinear, Init};
+    /// use zyx_nn::{Bilinear, Init};
     /// use zyx_core::{DType, Runtime, Tensor};
     /// let device = Runtime::default().device("reference")?;
     /// let layer = Bilinear::new([3, 4], 2, &mut Init::new(0, &device))?;
@@ -113,7 +114,7 @@ impl Bilinear {
         if !fits(x1, n1) || !fits(x2, n2) || lead(x1) != lead(x2) {
             let reason =
                 format!("needs [.., {n1}] and [.., {n2}], not {} and {}", x1.shape(), x2.shape());
-            return Err(Init::refuse("Bilinear", reason));
+            return Err(Init::refuse("Bilinear", reason)).of_layer(&self.weight);
         }
         let n: usize = lead(x1).iter().product();
         let products = x1

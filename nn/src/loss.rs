@@ -265,7 +265,7 @@ impl CtcLoss {
     /// steps and of the class numbers count, both `[n]`.
     ///
     /// ```
-    /// # use nn::CtcLoss;
+    /// # use zyx_nn::CtcLoss;
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// // Four steps, two classes beside the blank; the target is class 1.
@@ -312,7 +312,7 @@ impl CosineSimilarity {
     /// Of vectors of one shape.
     ///
     /// ```
-    /// # use nn::CosineSimilarity;
+    /// # use zyx_nn::CosineSimilarity;
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// let (a, b) = (Tensor::new([[1f32, 0.0]], &device)?, Tensor::new([[1f32, 1.0]], &device)?);
@@ -348,7 +348,7 @@ impl PairwiseDistance {
     /// Of vectors of one shape.
     ///
     /// ```
-    /// # use nn::PairwiseDistance;
+    /// # use zyx_nn::PairwiseDistance;
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// let (a, b) = (Tensor::new([[3f32, 0.0]], &device)?, Tensor::new([[0f32, 4.0]], &device)?);

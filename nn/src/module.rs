@@ -22,7 +22,7 @@ use zyx_core::{DType, Device, Param, Pool2d, Result, Shape, Tensor};
 /// `#[module(skip)]` is visited under its name.
 ///
 /// ```
-/// use nn::{Forward, Init, Linear, Module};
+/// use zyx_nn::{Forward, Init, Linear, Module};
 /// use zyx_core::{Result, Runtime, Tensor};
 ///
 /// #[derive(Module)]
@@ -83,6 +83,50 @@ pub trait Module {
         whole::named_streams(&|path, visitor| self.visit(path, visitor))
     }
 
+    /// Moves all parameters and state to a device. Optimizers are made afterwards: what they keep for a parameter
+    /// is where the parameter was.
+    ///
+    /// ```
+    /// # use zyx_nn::{Init, Linear, Module};
+    /// # use zyx_core::{DType, Runtime};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let other = Runtime::default().device("reference")?;
+    /// let layer = Linear::new(4, 2, &mut Init::new(0, &device))?;
+    /// layer.to_device(&other)?;
+    /// assert_eq!(layer.weight.device(), other);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a device fails; parameters before the one at which it does have moved, and the call can be repeated.
+    #[track_caller]
+    fn to_device(&self, device: &Device) -> Result<()> {
+        whole::to_device(&self.parameters(), device)
+    }
+
+    /// Converts all parameters and state of floats to a dtype of floats; integers and bools stay. Optimizers are made
+    /// afterwards.
+    ///
+    /// ```
+    /// # use zyx_nn::{BatchNorm1d, Init, Module};
+    /// # use zyx_core::{DType, Runtime};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let layer = BatchNorm1d::new(4, &mut Init::new(0, &device))?;
+    /// layer.to_dtype(DType::BF16)?;
+    /// let dtypes: Vec<DType> = layer.parameters().iter().map(|parameter| parameter.dtype()).collect();
+    /// assert_eq!(dtypes[..4], [DType::BF16; 4]);
+    /// assert_eq!(dtypes[4], DType::I64); // the number of batches
+    /// assert!(layer.to_dtype(DType::I32).is_err());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the dtype is not one of floats.
+    #[track_caller]
+    fn to_dtype(&self, dtype: DType) -> Result<()> {
+        whole::to_dtype(&self.parameters(), dtype)
+    }
+
     /// Keeps all parameters as they are: no gradients reach them, optimizers leave them alone.
     fn freeze(&self) {
         whole::freeze(&self.parameters());
@@ -123,7 +167,7 @@ pub trait Module {
     /// told instead of refused; shapes must fit all the same.
     ///
     /// ```
-    /// use nn::{Init, Linear, Module};
+    /// use zyx_nn::{Init, Linear, Module};
     /// use zyx_core::{DType, Runtime, Tensor};
     /// let device = Runtime::default().device("reference")?;
     /// let layer = Linear::new(2, 1, &mut Init::new(0, &device))?;
@@ -205,6 +249,10 @@ pub trait Visitor {
 struct SetMode(bool);
 
 impl Visitor for SetMode {
+    fn parameter(&mut self, name: &str, parameter: &Param) {
+        parameter.set_name(name);
+    }
+
     fn mode(&mut self, mode: &Mode) {
         mode.0.store(self.0, Relaxed);
     }
@@ -218,7 +266,7 @@ impl Path {
     /// Visits something inside under the name `name`.
     ///
     /// ```
-    /// let mut path = nn::Path::default();
+    /// let mut path = zyx_nn::Path::default();
     /// path.within("layers", |path| path.within("0", |path| assert_eq!(path.as_str(), "layers.0")));
     /// assert_eq!(path.as_str(), "");
     /// ```
@@ -252,7 +300,7 @@ impl Mode {
     /// Whether the layer is training.
     ///
     /// ```
-    /// # use nn::{Dropout, Init, Module};
+    /// # use zyx_nn::{Dropout, Init, Module};
     /// # use zyx_core::{Runtime};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);

@@ -1,6 +1,7 @@
 //! Normalisations of each sample by itself: [`LayerNorm`], [`RmsNorm`], [`GroupNorm`],
 //! [`LocalResponseNorm`].
 
+use crate::init::OfLayer;
 use crate::{Forward, Init, Module};
 use zyx_core::{DType, Param, Result, Shape, Tensor};
 
@@ -22,7 +23,7 @@ impl LayerNorm {
     /// Over the last axes of extents `shape`.
     ///
     /// ```
-    /// # use nn::{Forward, Init, LayerNorm};
+    /// # use zyx_nn::{Forward, Init, LayerNorm};
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -44,7 +45,7 @@ impl LayerNorm {
     /// Without parameters.
     ///
     /// ```
-    /// assert!(nn::LayerNorm::plain([4]).weight.is_none());
+    /// assert!(zyx_nn::LayerNorm::plain([4]).weight.is_none());
     /// ```
     pub fn plain(shape: impl Into<Shape>) -> LayerNorm {
         LayerNorm { weight: None, bias: None, shape: shape.into(), eps: 1e-5 }
@@ -54,9 +55,11 @@ impl LayerNorm {
 impl Forward for LayerNorm {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        check_last("LayerNorm", x, &self.shape)?;
+        check_last("LayerNorm", x, &self.shape).of_layer(&self.weight)?;
         let [weight, bias] = tensors([&self.weight, &self.bias]);
-        x.layer_norm(&last_axes(&self.shape)[..], weight.as_ref(), bias.as_ref(), self.eps)
+        let axes = last_axes(&self.shape);
+        let y = x.layer_norm(&axes[..], weight.as_ref(), bias.as_ref(), self.eps);
+        y.of_layer(&self.weight)
     }
 }
 
@@ -103,7 +106,7 @@ impl RmsNorm {
     /// Over the last axes of extents `shape`.
     ///
     /// ```
-    /// # use nn::{Forward, Init, RmsNorm};
+    /// # use zyx_nn::{Forward, Init, RmsNorm};
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -125,7 +128,7 @@ impl RmsNorm {
     /// Without a parameter.
     ///
     /// ```
-    /// assert!(nn::RmsNorm::plain([4]).weight.is_none());
+    /// assert!(zyx_nn::RmsNorm::plain([4]).weight.is_none());
     /// ```
     pub fn plain(shape: impl Into<Shape>) -> RmsNorm {
         RmsNorm { weight: None, shape: shape.into(), eps: 1e-6 }
@@ -135,9 +138,10 @@ impl RmsNorm {
 impl Forward for RmsNorm {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        check_last("RmsNorm", x, &self.shape)?;
+        check_last("RmsNorm", x, &self.shape).of_layer(&self.weight)?;
         let [weight] = tensors([&self.weight]);
-        x.rms_norm(&last_axes(&self.shape)[..], weight.as_ref(), self.eps)
+        let axes = last_axes(&self.shape);
+        x.rms_norm(&axes[..], weight.as_ref(), self.eps).of_layer(&self.weight)
     }
 }
 
@@ -161,7 +165,7 @@ impl GroupNorm {
     /// `channels` channels in `groups` equal groups.
     ///
     /// ```
-    /// # use nn::{Forward, Init, GroupNorm};
+    /// # use zyx_nn::{Forward, Init, GroupNorm};
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -183,8 +187,8 @@ impl GroupNorm {
     /// Without parameters.
     ///
     /// ```
-    /// assert!(nn::GroupNorm::plain(2, 4)?.weight.is_none());
-    /// assert!(nn::GroupNorm::plain(3, 4).is_err());
+    /// assert!(zyx_nn::GroupNorm::plain(2, 4)?.weight.is_none());
+    /// assert!(zyx_nn::GroupNorm::plain(3, 4).is_err());
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     ///
@@ -203,9 +207,11 @@ impl GroupNorm {
 impl Forward for GroupNorm {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        check_image("GroupNorm", x, &[0, 1, 2, 3, 4, 5, 6], Some(self.channels))?;
+        check_image("GroupNorm", x, &[0, 1, 2, 3, 4, 5, 6], Some(self.channels))
+            .of_layer(&self.weight)?;
         let [weight, bias] = tensors([&self.weight, &self.bias]);
-        x.group_norm(self.groups, weight.as_ref(), bias.as_ref(), self.eps)
+        let y = x.group_norm(self.groups, weight.as_ref(), bias.as_ref(), self.eps);
+        y.of_layer(&self.weight)
     }
 }
 
@@ -249,7 +255,7 @@ impl LocalResponseNorm {
     /// With PyTorch's other numbers.
     ///
     /// ```
-    /// # use nn::{Forward, LocalResponseNorm};
+    /// # use zyx_nn::{Forward, LocalResponseNorm};
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// let layer = LocalResponseNorm::new(3);

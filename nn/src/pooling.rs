@@ -157,7 +157,7 @@ macro_rules! unpool {
             /// The elements at the places that `indices`, the second result of the pooling, tells.
             ///
             /// ```
-            /// # use nn::MaxUnpool1d;
+            /// # use zyx_nn::MaxUnpool1d;
             /// # use zyx_core::{Pool, Runtime, Tensor};
             /// # let device = Runtime::default().device("reference")?;
             /// let x = Tensor::new([[[1f32, 5.0, 2.0, 3.0]]], &device)?;

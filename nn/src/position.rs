@@ -17,7 +17,7 @@ pub enum RotaryPairs {
 /// by an angle proportional to the position, so that products depend on distances alone.
 ///
 /// ```
-/// use nn::RotaryEmbedding;
+/// use zyx_nn::RotaryEmbedding;
 /// use zyx_core::{DType, Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let rotary = RotaryEmbedding::new(4)?;
@@ -133,7 +133,7 @@ impl SinusoidalPositions {
     /// The table `[steps, width]` from position `start` on.
     ///
     /// ```
-    /// use nn::SinusoidalPositions;
+    /// use zyx_nn::SinusoidalPositions;
     /// use zyx_core::{DType, Runtime};
     /// let device = Runtime::default().device("reference")?;
     /// let table = SinusoidalPositions::table(2, 4, 0, DType::F32, &device)?;

@@ -9,7 +9,7 @@
 //! The products with the inputs of all steps are one matmul; each step adds its product with the
 //! state. A sequence is one graph, whose size grows with the number of steps.
 
-use crate::init::located;
+use crate::init::{OfLayer, located};
 use crate::{Forward, Init, Mode, Module, Path, RngStream, Visitor};
 use zyx_core::{Param, Result, Tensor};
 
@@ -173,6 +173,11 @@ struct Stack {
 }
 
 impl Stack {
+    /// A parameter with the layer's name.
+    fn named(&self) -> Option<&Param> {
+        self.weights.first().map(|weights| &weights.ih)
+    }
+
     #[track_caller]
     fn new(
         kind: Kind,
@@ -324,7 +329,7 @@ macro_rules! recurrent {
             /// From `inputs` features to a state of `hidden`.
             ///
             /// ```
-            /// # use nn::{Forward, Init, Gru, RecurrentOptions};
+            /// # use zyx_nn::{Forward, Init, Gru, RecurrentOptions};
             /// # use zyx_core::{DType, Runtime, Tensor};
             /// # let device = Runtime::default().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
@@ -349,7 +354,7 @@ macro_rules! recurrent {
             /// The options it was made with.
             ///
             /// ```
-            /// # use nn::{Gru, Init, RecurrentOptions};
+            /// # use zyx_nn::{Gru, Init, RecurrentOptions};
             /// # use zyx_core::{Runtime};
             /// # let device = Runtime::default().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
@@ -372,7 +377,7 @@ macro_rules! recurrent {
             /// The outputs of all steps, from a state of zeros.
             #[track_caller]
             fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                located(|| Ok(self.0.run(x, None)?.0))
+                located(|| Ok(self.0.run(x, None)?.0)).of_layer(self.0.named())
             }
         }
     )*};
@@ -387,7 +392,7 @@ recurrent! {
     /// al. 2000).
     ///
     /// ```
-    /// use nn::{Init, Lstm, Module, RecurrentOptions};
+    /// use zyx_nn::{Init, Lstm, Module, RecurrentOptions};
     /// use zyx_core::{DType, Runtime, Tensor};
     /// let device = Runtime::default().device("reference")?;
     /// let init = &mut Init::new(0, &device);
@@ -407,7 +412,7 @@ impl Rnn {
     /// As [`Rnn::new`], with ReLU in place of the hyperbolic tangent.
     ///
     /// ```
-    /// # use nn::{Forward, Init, RecurrentOptions, Rnn};
+    /// # use zyx_nn::{Forward, Init, RecurrentOptions, Rnn};
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -438,7 +443,8 @@ impl Rnn {
     #[track_caller]
     pub fn run(&self, x: &Tensor, start: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
         let start = start.map(|start| [start]);
-        let (y, mut last) = located(|| self.0.run(x, start.as_ref().map(|s| &s[..])))?;
+        let (y, mut last) =
+            located(|| self.0.run(x, start.as_ref().map(|s| &s[..]))).of_layer(self.0.named())?;
         Ok((y, last.swap_remove(0)))
     }
 }
@@ -452,7 +458,8 @@ impl Gru {
     #[track_caller]
     pub fn run(&self, x: &Tensor, start: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
         let start = start.map(|start| [start]);
-        let (y, mut last) = located(|| self.0.run(x, start.as_ref().map(|s| &s[..])))?;
+        let (y, mut last) =
+            located(|| self.0.run(x, start.as_ref().map(|s| &s[..]))).of_layer(self.0.named())?;
         Ok((y, last.swap_remove(0)))
     }
 }
@@ -471,7 +478,8 @@ impl Lstm {
         start: Option<(&Tensor, &Tensor)>,
     ) -> Result<(Tensor, (Tensor, Tensor))> {
         let start = start.map(|(h, c)| [h, c]);
-        let (y, mut last) = located(|| self.0.run(x, start.as_ref().map(|s| &s[..])))?;
+        let (y, mut last) =
+            located(|| self.0.run(x, start.as_ref().map(|s| &s[..]))).of_layer(self.0.named())?;
         let h = last.swap_remove(0);
         Ok((y, (h, last.swap_remove(0))))
     }
@@ -490,7 +498,7 @@ macro_rules! cells {
             /// From `inputs` features to a state of `hidden`, with biases.
             ///
             /// ```
-            /// # use nn::{GruCell, Init};
+            /// # use zyx_nn::{GruCell, Init};
             /// # use zyx_core::{DType, Runtime, Tensor};
             /// # let device = Runtime::default().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
@@ -533,7 +541,7 @@ macro_rules! step {
             /// The state `[n, hidden]` after inputs `[n, in]`.
             ///
             /// ```
-            /// # use nn::{GruCell, Init};
+            /// # use zyx_nn::{GruCell, Init};
             /// # use zyx_core::{DType, Runtime, Tensor};
             /// # let device = Runtime::default().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
@@ -556,6 +564,7 @@ macro_rules! step {
                     let state = std::slice::from_ref(state);
                     Ok(self.weights.step(self.kind, &share, state)?.swap_remove(0))
                 })
+                .of_layer(&self.weights.ih)
             }
         }
     )*};
@@ -567,7 +576,7 @@ impl LstmCell {
     /// Output and cell, both `[n, hidden]`, after inputs `[n, in]`.
     ///
     /// ```
-    /// # use nn::{Init, LstmCell};
+    /// # use zyx_nn::{Init, LstmCell};
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -585,7 +594,7 @@ impl LstmCell {
     pub fn step(&self, x: &Tensor, state: (&Tensor, &Tensor)) -> Result<(Tensor, Tensor)> {
         let state = [state.0.clone(), state.1.clone()];
         let step = || self.weights.step(self.kind, &self.weights.of_inputs(self.kind, x)?, &state);
-        let mut next = located(step)?;
+        let mut next = located(step).of_layer(&self.weights.ih)?;
         let h = next.swap_remove(0);
         Ok((h, next.swap_remove(0)))
     }

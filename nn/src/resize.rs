@@ -6,7 +6,7 @@ use zyx_core::{Interpolation, PadMode, Result, Tensor};
 /// The last axes made larger or smaller, by factors.
 ///
 /// ```
-/// use nn::{Forward, Upsample};
+/// use zyx_nn::{Forward, Upsample};
 /// use zyx_core::{Interpolation, Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let x = Tensor::new([[[1f32, 2.0]]], &device)?;

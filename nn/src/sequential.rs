@@ -2,13 +2,14 @@
 
 use crate::{Forward, Module, Path, Visitor};
 use std::fmt;
-use zyx_core::{Result, Tensor};
+use std::panic::Location;
+use zyx_core::{Error, Result, Tensor, attribute};
 
 /// Modules of which each takes the result of the one before. Parameters are named by position,
 /// `0.weight`.
 ///
 /// ```
-/// use nn::{Forward, Init, Linear, Module, Relu, Sequential};
+/// use zyx_nn::{Forward, Init, Linear, Module, Relu, Sequential};
 /// use zyx_core::{DType, Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let init = &mut Init::new(0, &device);
@@ -21,7 +22,7 @@ use zyx_core::{Result, Tensor};
 /// assert_eq!(model.named_parameters()[2].0, "2.weight");
 /// // Errors name the module that refuses.
 /// let error = model.forward(&Tensor::ones([5, 3], DType::F32, &device)).unwrap_err();
-/// assert!(error.to_string().contains("in `0`: "), "{error}");
+/// assert!(error.to_string().contains("in layer `0`: "), "{error}");
 /// # Ok::<(), zyx_core::Error>(())
 /// ```
 #[derive(Default)]
@@ -43,7 +44,7 @@ impl Sequential {
     /// Number of modules.
     ///
     /// ```
-    /// assert_eq!(nn::Sequential::new().then(nn::Relu).len(), 1);
+    /// assert_eq!(zyx_nn::Sequential::new().then(zyx_nn::Relu).len(), 1);
     /// ```
     pub fn len(&self) -> usize {
         self.0.len()
@@ -52,7 +53,7 @@ impl Sequential {
     /// Whether there is no module.
     ///
     /// ```
-    /// assert!(nn::Sequential::new().is_empty());
+    /// assert!(zyx_nn::Sequential::new().is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -68,11 +69,16 @@ impl Module for Sequential {
 impl Forward for Sequential {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let mut x = x.clone();
-        for (i, module) in self.0.iter().enumerate() {
-            x = module.forward(&x).map_err(|error| error.within(&i.to_string()))?;
-        }
-        Ok(x)
+        // Which line called is not seen through boxes.
+        let here = Location::caller();
+        let place = |error: Error, i: usize| error.outside_library(here).within(&i.to_string());
+        attribute(here, || {
+            let mut x = x.clone();
+            for (i, module) in self.0.iter().enumerate() {
+                x = module.forward(&x).map_err(|error| place(error, i))?;
+            }
+            Ok(x)
+        })
     }
 }
 

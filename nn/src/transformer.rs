@@ -41,7 +41,7 @@ impl TransformerActivation {
     /// The function of `x`.
     ///
     /// ```
-    /// use nn::TransformerActivation;
+    /// use zyx_nn::TransformerActivation;
     /// use zyx_core::{Runtime, Tensor};
     /// let device = Runtime::default().device("reference")?;
     /// let x = Tensor::new([-1f32, 2.0], &device)?;
@@ -151,7 +151,7 @@ impl TransformerEncoderLayer {
     /// The layer's result for a sequence of which some steps are hidden from others.
     ///
     /// ```
-    /// # use nn::{AttentionMask, Init, TransformerEncoderLayer, TransformerOptions};
+    /// # use zyx_nn::{AttentionMask, Init, TransformerEncoderLayer, TransformerOptions};
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -174,7 +174,7 @@ impl TransformerEncoderLayer {
     /// of which the cache remembers the steps before.
     ///
     /// ```
-    /// # use nn::{Init, KvCache, TransformerEncoderLayer, TransformerOptions};
+    /// # use zyx_nn::{Init, KvCache, TransformerEncoderLayer, TransformerOptions};
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -259,7 +259,7 @@ impl TransformerDecoderLayer {
     /// The layer's result for a sequence and the memory it looks at.
     ///
     /// ```
-    /// # use nn::{AttentionMask, Init, TransformerDecoderLayer, TransformerOptions};
+    /// # use zyx_nn::{AttentionMask, Init, TransformerDecoderLayer, TransformerOptions};
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -333,7 +333,7 @@ impl TransformerEncoder {
     /// The result for a sequence of which some steps are hidden from others.
     ///
     /// ```
-    /// # use nn::{AttentionMask, Init, TransformerEncoder, TransformerOptions};
+    /// # use zyx_nn::{AttentionMask, Init, TransformerEncoder, TransformerOptions};
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
@@ -422,7 +422,7 @@ impl TransformerDecoder {
 /// as Glorot's.
 ///
 /// ```
-/// use nn::{AttentionMask, Init, Transformer, TransformerOptions};
+/// use zyx_nn::{AttentionMask, Init, Transformer, TransformerOptions};
 /// use zyx_core::{DType, Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let options = TransformerOptions { feedforward: 16, batch_first: true, ..Default::default() };

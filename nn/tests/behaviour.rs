@@ -2,10 +2,10 @@
 //! caches that write a text word by word.
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
-use backend_cpu::Cpu;
-use nn::*;
 use std::collections::BTreeMap;
+use zyx_backend_cpu::Cpu;
 use zyx_core::{DType, Device, Result, Rng, Runtime, Tensor};
+use zyx_nn::*;
 
 fn devices() -> Vec<Device> {
     let runtime = Runtime::default();

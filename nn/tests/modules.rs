@@ -1,13 +1,13 @@
 //! Modules: the derive macro, names, modes, initial values, and layers against PyTorch.
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
-use nn::{
+use std::sync::Mutex;
+use zyx_core::{Conv1dOptions, Conv2dOptions, DType, Device, Pool2d, Result, Runtime, Tensor};
+use zyx_nn::{
     AvgPool2d, BatchNorm2d, Conv1d, Conv2d, Dropout, Embedding, Flatten, Forward, GroupNorm, Init,
     LayerNorm, LeakyRelu, Linear, MaxPool2d, Module, Param, Path, Relu, RmsNorm, Sequential,
     Visitor,
 };
-use std::sync::Mutex;
-use zyx_core::{Conv1dOptions, Conv2dOptions, DType, Device, Pool2d, Result, Runtime, Tensor};
 
 fn device() -> Device {
     Runtime::default().device("reference").unwrap()

@@ -1,12 +1,12 @@
 //! Safetensors files that lie in memory: which tensors are that memory, and which are copies.
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
-use backend_cpu::Cpu;
-use nn::safetensors;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
+use zyx_backend_cpu::Cpu;
 use zyx_core::{DType, Device, Error, Runtime, Tensor};
+use zyx_nn::safetensors;
 
 /// Memory aligned like a page, as that of a mapped file is, of which the first `n` bytes are the
 /// file; a test may let it become shorter.

@@ -5,14 +5,14 @@
 //! case there must be checked here.
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
-use backend_cpu::Cpu;
-use nn::*;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use zyx_backend_cpu::Cpu;
 use zyx_core::{
     Conv1dOptions, Conv2dOptions, Conv3dOptions, ConvTransposeOptions, DType, Device,
     Interpolation, PadMode, Pool, Pool2d, Reduction, Result, Runtime, Shape, Tensor,
 };
+use zyx_nn::*;
 
 /// What computes the results of a case.
 type Results<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;

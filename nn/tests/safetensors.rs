@@ -1,10 +1,10 @@
 //! Saving and loading: round trips, a file PyTorch wrote, and every kind of damage.
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
-use nn::{Forward, Init, Linear, Module, Relu, Sequential, safetensors};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use zyx_core::{DType, Device, Error, Runtime, Tensor};
+use zyx_nn::{Forward, Init, Linear, Module, Relu, Sequential, safetensors};
 
 fn device() -> Device {
     Runtime::default().device("reference").unwrap()

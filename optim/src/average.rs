@@ -9,7 +9,7 @@ use zyx_core::{Error, Param, Result, Tensor};
 /// with it than with the last step's values.
 ///
 /// ```
-/// use optim::{Ema, Param};
+/// use zyx_optim::{Ema, Param};
 /// use zyx_core::{Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let x = Param::new(Tensor::new([0f32], &device)?);
@@ -89,7 +89,7 @@ impl Ema {
     /// The averages in the order of the parameters.
     ///
     /// ```
-    /// # use optim::{Ema, Param};
+    /// # use zyx_optim::{Ema, Param};
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let x = Param::new(Tensor::new([2f32], &device)?);
@@ -104,7 +104,7 @@ impl Ema {
     /// Everything that is needed to continue later, by name.
     ///
     /// ```
-    /// # use optim::{Ema, Param};
+    /// # use zyx_optim::{Ema, Param};
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let x = Param::new(Tensor::new([2f32], &device)?);
@@ -120,7 +120,7 @@ impl Ema {
     /// Continues from what [`Ema::state`] gave for the same parameters.
     ///
     /// ```
-    /// # use optim::{Ema, Param};
+    /// # use zyx_optim::{Ema, Param};
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let x = Param::new(Tensor::new([2f32], &device)?);
@@ -155,7 +155,7 @@ impl Ema {
 /// The mean of gradients over several batches, for a batch that does not fit into memory at once.
 ///
 /// ```
-/// use optim::{Accumulator, Optimizer, Param, Sgd, SgdOptions};
+/// use zyx_optim::{Accumulator, Optimizer, Param, Sgd, SgdOptions};
 /// use zyx_core::{Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let x = Param::new(Tensor::new([1f32], &device)?);
@@ -204,11 +204,11 @@ impl Accumulator {
     /// Batches that were added.
     ///
     /// ```
-    /// # use optim::Param;
+    /// # use zyx_optim::Param;
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let x = Param::new(Tensor::new([2f32], &device)?);
-    /// use optim::{Accumulator, Sgd, SgdOptions};
+    /// use zyx_optim::{Accumulator, Sgd, SgdOptions};
     /// let sgd = Sgd::new(vec![x.clone()], SgdOptions::default())?;
     /// let mut accumulator = Accumulator::default();
     /// accumulator.add(&sgd, &x.tensor().square().sum(..)?)?;

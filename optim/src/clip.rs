@@ -8,7 +8,7 @@ use zyx_core::{Result, Tensor};
 /// had. One that is `None` stays so.
 ///
 /// ```
-/// use optim::clip_norm;
+/// use zyx_optim::clip_norm;
 /// use zyx_core::{Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let gradients = [Some(Tensor::new([3f32, 0.0], &device)?), None, Some(Tensor::new(4f32, &device)?)];
@@ -53,7 +53,7 @@ pub fn clip_norm(gradients: &[Option<Tensor>], max: f64) -> Result<(Vec<Option<T
 /// # use zyx_core::{Runtime, Tensor};
 /// # let device = Runtime::default().device("reference")?;
 /// let gradients = [Some(Tensor::new([3f32, -0.5], &device)?), None];
-/// let clipped = optim::clip_value(&gradients, 1.0)?;
+/// let clipped = zyx_optim::clip_value(&gradients, 1.0)?;
 /// assert_eq!(clipped[0].as_ref().unwrap().to_vec::<f32>()?, [1.0, -0.5]);
 /// # Ok::<(), zyx_core::Error>(())
 /// ```

@@ -14,7 +14,7 @@ use zyx_core::{Error, Param, Result, Tensor};
 /// schedule drives all.
 ///
 /// ```
-/// use optim::{AdamOptions, AdamW, Groups, Optimizer, Param, Sgd, SgdOptions};
+/// use zyx_optim::{AdamOptions, AdamW, Groups, Optimizer, Param, Sgd, SgdOptions};
 /// use zyx_core::{Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let place = || Ok::<_, zyx_core::Error>(Param::new(Tensor::new([1f32, 2.0], &device)?));

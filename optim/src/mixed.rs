@@ -13,7 +13,7 @@ use zyx_core::{DType, Param, Result, Tensor};
 /// An optimizer over copies of the parameters in `f32`, rounded into the model after each step.
 ///
 /// ```
-/// use optim::{AdamOptions, AdamW, MasterWeights, Optimizer, Param};
+/// use zyx_optim::{AdamOptions, AdamW, MasterWeights, Optimizer, Param};
 /// use zyx_core::{DType, Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let weight = Param::new(Tensor::new([1f32, 2.0], &device)?.cast(DType::BF16));
@@ -64,11 +64,11 @@ impl<O: Optimizer> MasterWeights<O> {
     /// The optimizer of the copies.
     ///
     /// ```
-    /// # use optim::Param;
+    /// # use zyx_optim::Param;
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let x = Param::new(Tensor::new([2f32], &device)?);
-    /// use optim::{AdamOptions, AdamW, MasterWeights, Optimizer};
+    /// use zyx_optim::{AdamOptions, AdamW, MasterWeights, Optimizer};
     /// let half = Param::new(x.tensor().cast(zyx_core::DType::F16));
     /// let make = |masters| AdamW::new(masters, AdamOptions::default());
     /// let optimizer = MasterWeights::new(vec![half], make)?;
@@ -145,7 +145,7 @@ impl<O: Optimizer> Optimizer for MasterWeights<O> {
 /// itself, as PyTorch's `GradScaler` does.
 ///
 /// ```
-/// use optim::{LossScaler, Optimizer, Param, Sgd, SgdOptions};
+/// use zyx_optim::{LossScaler, Optimizer, Param, Sgd, SgdOptions};
 /// use zyx_core::{DType, Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let x = Param::new(Tensor::new([3f32], &device)?.cast(DType::F16));
@@ -186,11 +186,11 @@ impl LossScaler {
     /// accordingly.
     ///
     /// ```
-    /// # use optim::Param;
+    /// # use zyx_optim::Param;
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let x = Param::new(Tensor::new([2f32], &device)?);
-    /// use optim::{LossScaler, Sgd, SgdOptions};
+    /// use zyx_optim::{LossScaler, Sgd, SgdOptions};
     /// let sgd = Sgd::new(vec![x.clone()], SgdOptions::default())?;
     /// let mut scaler = LossScaler::default();
     /// let gradients = scaler.gradients(&sgd, &x.tensor().square().sum(..)?)?.expect("nothing overflows");

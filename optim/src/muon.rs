@@ -95,7 +95,7 @@ optimizers! {
     /// Steps of orthonormal rows or columns along the momentum, for matrices.
     ///
     /// ```
-    /// use optim::{Muon, MuonOptions, Optimizer, Param};
+    /// use zyx_optim::{Muon, MuonOptions, Optimizer, Param};
     /// use zyx_core::{Runtime, Tensor};
     /// let device = Runtime::default().device("reference")?;
     /// let x = Param::new(Tensor::new([[1f32, 0.0], [0.0, 2.0]], &device)?);

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::panic::Location;
-use zyx_core::{Error, Param, Result, Shape, Tensor};
+use zyx_core::{Error, Param, Result, Shape, Tensor, attribute};
 
 /// Changes parameters so that a loss falls.
 ///
 /// ```
-/// use optim::{Optimizer, Param, Sgd, SgdOptions};
+/// use zyx_optim::{Optimizer, Param, Sgd, SgdOptions};
 /// use zyx_core::{Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let x = Param::new(Tensor::new(3f32, &device)?);
@@ -59,7 +59,8 @@ pub trait Optimizer {
     /// changed then.
     #[track_caller]
     fn apply(&mut self, gradients: &[Option<Tensor>], along: &[&Tensor]) -> Result<()> {
-        let mut proposal = self.propose(gradients)?;
+        // `propose` does not see who called.
+        let mut proposal = attribute(Location::caller(), || self.propose(gradients))?;
         self.exchange(&mut proposal);
         let mut old = proposal.take_replaced();
         let new = along.iter().copied().chain(proposal.tensors());
@@ -171,7 +172,7 @@ impl Proposal {
     /// All that must be computed before [`Optimizer::accept`].
     ///
     /// ```
-    /// use optim::{Optimizer, Param, Sgd, SgdOptions};
+    /// use zyx_optim::{Optimizer, Param, Sgd, SgdOptions};
     /// use zyx_core::{Runtime, Tensor};
     /// let device = Runtime::default().device("reference")?;
     /// let x = Param::new(Tensor::new([1f32, 2.0], &device)?);
@@ -468,7 +469,7 @@ macro_rules! optimizers {
             /// ```
             /// # use zyx_core::{Runtime, Tensor};
             /// # let device = Runtime::default().device("reference")?;
-            /// use optim::{AdamOptions, AdamW, Optimizer, Param};
+            /// use zyx_optim::{AdamOptions, AdamW, Optimizer, Param};
             /// let x = Param::new(Tensor::new([1f32], &device)?);
             /// let optimizer = AdamW::new(vec![x], AdamOptions { learning_rate: 0.1, ..Default::default() })?;
             /// assert_eq!(optimizer.options().learning_rate, 0.1);

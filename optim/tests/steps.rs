@@ -4,13 +4,13 @@
 //! The parameter starts as `2 sin(0.7 i)`, the gradient of step `t` is `2 sin((0.3 + 0.5 t) i)`.
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
-use optim::{
+use zyx_core::{DType, Device, Result, Runtime, Tensor};
+use zyx_optim::{
     Adadelta, AdadeltaOptions, Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, Adamax,
     AdamaxOptions, Lamb, LambOptions, Lion, LionOptions, Muon, MuonOptions, NAdam, NAdamOptions,
     Optimizer, Param, RAdam, RAdamOptions, RmsProp, RmsPropOptions, Rprop, RpropOptions, Sgd,
     SgdOptions, clip_norm, clip_value,
 };
-use zyx_core::{DType, Device, Result, Runtime, Tensor};
 
 fn device() -> Device {
     Runtime::default().device("reference").unwrap()

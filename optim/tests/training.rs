@@ -2,15 +2,15 @@
 //! training that is resumed as if it had not been interrupted.
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
-use backend_cpu::Cpu;
-use optim::{
+use std::collections::BTreeMap;
+use zyx_backend_cpu::Cpu;
+use zyx_core::{DType, Device, Result, Runtime, Tensor};
+use zyx_optim::{
     Accumulator, Adadelta, AdadeltaOptions, Adagrad, AdagradOptions, Adam, AdamOptions, AdamW,
     Adamax, AdamaxOptions, Ema, Groups, Lamb, LambOptions, Lion, LionOptions, LossScaler,
     MasterWeights, Muon, MuonOptions, NAdam, NAdamOptions, Optimizer, Param, RAdam, RAdamOptions,
     RmsProp, RmsPropOptions, Rprop, RpropOptions, Sgd, SgdOptions, schedule,
 };
-use std::collections::BTreeMap;
-use zyx_core::{DType, Device, Result, Runtime, Tensor};
 
 fn devices() -> Vec<Device> {
     let runtime = Runtime::default();

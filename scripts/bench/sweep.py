@@ -64,7 +64,7 @@ class Zyx:
         self.library = operand_grid.zyx_library()
         self.device = zyx.device()
         self.kind = zyx.Tensor
-        self.tensor = zyx.tensor
+        self.tensor, self.grad = zyx.tensor, zyx.autograd.grad
         self.parameter = lambda x: zyx.tensor(x, requires_grad=True)
         self.version = f"zyx {getattr(zyx, '__version__', '')} on {self.device.spec}, {self.device.name}"
 
@@ -78,7 +78,7 @@ class Zyx:
         self.device.synchronize()
 
     def slopes(self, loss, leaves):
-        return loss.grad(leaves)
+        return list(self.grad(loss, leaves, create_graph=True, allow_unused=True))
 
     def array(self, tensor):
         return tensor.numpy()

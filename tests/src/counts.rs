@@ -6,11 +6,11 @@
 //! leave that list.
 
 use crate::robust::memory::open;
-use nn::{Forward, Init, Linear, Module, Relu, Sequential};
-use optim::{AdamOptions, AdamW, Optimizer};
 use std::sync::Arc;
 use zyx_core::hal::{Backend, Flash};
 use zyx_core::{Attention, DType, Device, DeviceKind, Result, Rng, Stats, Tensor, testing};
+use zyx_nn::{Forward, Init, Linear, Module, Relu, Sequential};
+use zyx_optim::{AdamOptions, AdamW, Optimizer};
 
 /// Tests of a backend's counts.
 ///

@@ -120,7 +120,7 @@ macro_rules! conformance_cases {
                 all axes, all long, all of_views, all not_finite, all positions, all cumulative,
                 all statistics,
             }
-            matmul { all shapes, all fused, all biases, once mixed, }
+            matmul { all shapes, all fused, all biases, once mixed, once integers, once quantised, }
             index { all gather, all select, all scatter, all long_scatters, once one_hot, }
             layer {
                 floats softmax, floats normalise, floats cross_entropy, floats losses,

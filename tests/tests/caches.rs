@@ -3,8 +3,8 @@
 //! One test, so that nothing else allocates. `ZYX_FULL=1` takes 20,000 shapes and 5,000 graphs with
 //! the limits of a device as it is opened; else there are fewer, with smaller limits.
 
-use backend_cpu::Cpu;
 use std::io::Write;
+use zyx_backend_cpu::Cpu;
 use zyx_tests::rng::Rng;
 use zyx_tests::zyx_core::{DType, Device, Jit, Result, Runtime, Tensor};
 

@@ -6,8 +6,8 @@
 mod common;
 
 use common::device;
-use nn::{Forward, Init, Linear, Lstm, Module, RecurrentOptions};
-use optim::{AdamOptions, AdamW, Optimizer};
+use zyx_nn::{Forward, Init, Linear, Lstm, Module, RecurrentOptions};
+use zyx_optim::{AdamOptions, AdamW, Optimizer};
 use zyx_tests::zyx_core::{DType, Device, Reduction, Result, Rng, Stats, Tensor, testing};
 
 fn random(dims: &[usize], device: &Device) -> Tensor {

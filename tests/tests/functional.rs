@@ -1,7 +1,7 @@
 //! Values and gradients of the functions in `cases::functional` in `f64`: against PyTorch, and
 //! gradients of both orders against differences.
 
-use backend_cpu::Cpu;
+use zyx_backend_cpu::Cpu;
 use zyx_tests::bounds::{EINSUM, PYTORCH};
 use zyx_tests::cases::functional::{Record, records, table, weights};
 use zyx_tests::gradients::{Smooth, agree};

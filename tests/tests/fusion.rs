@@ -4,7 +4,9 @@
 mod common;
 
 use common::device;
-use zyx_tests::zyx_core::{DType, Device, Float8, QuantizedMatrix, Result, Rng, Tensor};
+use zyx_tests::zyx_core::{
+    Conv2dOptions, DType, Device, Float8, QuantizedMatrix, Result, Rng, Tensor, testing,
+};
 
 /// Random numbers, computed, that gradients can be asked for.
 fn random(dims: &[usize], device: &Device) -> Tensor {
@@ -51,6 +53,28 @@ fn weights_of_few_bits_are_widened_in_the_product() -> Result<()> {
             let product = (4 * batch * rows) as u64;
             assert!(grown < wide / 100 + product, "{name} of a batch of {batch}: {grown} bytes");
         }
+    }
+    Ok(())
+}
+
+/// What follows a layer is computed once, though windows of the next read each element more than once.
+#[test]
+fn what_windows_read_is_computed_once() -> Result<()> {
+    let device = device();
+    let [x, wide, deep] =
+        [[1, 8, 12, 12], [16, 8, 1, 1], [16, 1, 3, 3]].map(|d| random(&d, &device));
+    let bias = random(&[16, 1, 1], &device);
+    let before = x.conv2d(&wide, None, Conv2dOptions::default())?.add(&bias)?.clamp(-0.5, 0.5)?;
+    for stride in [1, 2] {
+        let options = Conv2dOptions {
+            stride: [stride; 2],
+            padding: [1; 2],
+            groups: 16,
+            ..Conv2dOptions::default()
+        };
+        let kernels = testing::kernels(&[&before.conv2d(&deep, None, options)?]);
+        let clamped: Vec<bool> = kernels.iter().map(|k| k.to_string().contains("max")).collect();
+        assert_eq!(clamped, [true, false], "stride {stride}");
     }
     Ok(())
 }

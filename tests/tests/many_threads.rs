@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use nn::{Init, Lstm, Module, RecurrentOptions};
+use zyx_nn::{Init, Lstm, Module, RecurrentOptions};
 use zyx_tests::cases::{index, reduce};
 use zyx_tests::zyx_core::hal::Caps;
 use zyx_tests::zyx_core::ir::{Access, Kernel, LoopKind, Op, ParamInfo};

@@ -1,7 +1,7 @@
 //! Memory of the process, measured from outside: one test, so that nothing else allocates.
 
-use backend_cpu::Cpu;
-use optim::{AdamOptions, AdamW, Optimizer};
+use zyx_backend_cpu::Cpu;
+use zyx_optim::{AdamOptions, AdamW, Optimizer};
 use zyx_tests::zyx_core::{DType, Device, Param, Result, Rng, Runtime, Tensor};
 
 /// Bytes of memory this process holds, or `None` where the system does not say.

@@ -4,9 +4,9 @@
 //! something else; `ZYX_BLESS=1` writes it anew. A method of `Tensor` that is neither a row of
 //! the matrix nor excused by name fails as well.
 
-use backend_cpu::Cpu;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use zyx_backend_cpu::Cpu;
 use zyx_tests::apply::{binary_name, unary_name};
 use zyx_tests::backends::row;
 use zyx_tests::bounds;
@@ -24,7 +24,9 @@ const NO_ROW: &[(&str, &[&str])] = &[
             "new",
             "from_slice",
             "from_bytes",
+            "from_reader",
             "from_owner",
+            "from_shared",
             "scalar",
             "to_vec",
             "read_async",
@@ -50,6 +52,10 @@ const NO_ROW: &[(&str, &[&str])] = &[
             "einsum_path",
             "gradcheck",
         ],
+    ),
+    (
+        "the gradients of `grad_with` by parameter, compared in `zyx-core/src/tensor/param.rs`",
+        &["param_gradients"],
     ),
 ];
 

@@ -1,8 +1,8 @@
 //! Cases that other frameworks get wrong, on the interpreter and on the CPU.
 
-use backend_cpu::Cpu;
-use nn::{Init, Linear, Module};
 use std::collections::BTreeMap;
+use zyx_backend_cpu::Cpu;
+use zyx_nn::{Init, Linear, Module};
 use zyx_tests::zyx_core::{DType, Device, Error, Param, Result, Runtime, Tensor};
 
 /// Both devices; on each, values may be known at build time, be arguments, or be data.

@@ -4,7 +4,7 @@
 //! that advance at random. Results have the bits of the list in order, so no dependency is
 //! missing, through values or through memory that temporaries share.
 
-use backend_cpu::Cpu;
+use zyx_backend_cpu::Cpu;
 use zyx_tests::ladder::{chosen, count};
 use zyx_tests::robust::faulty::{Faults, Faulty};
 use zyx_tests::robust::queues::{TOGETHER, outputs};

@@ -1,6 +1,6 @@
 //! What the interpreter and the CPU must survive.
 
-use backend_cpu::Cpu;
+use zyx_backend_cpu::Cpu;
 use zyx_tests::zyx_core::Reference;
 
 mod cpu {

@@ -9,10 +9,10 @@
 //! `ZYX_SEED=n` runs that seed alone; `ZYX_CASES=n` sets how many are run. `scripts/sanitize.sh` runs
 //! this under an address sanitizer.
 
-use backend_cpu::{Config, Cpu, Level};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
+use zyx_backend_cpu::{Config, Cpu, Level};
 use zyx_core::hal::{Arg, Backend, Device as _, HostOwner};
 use zyx_core::ir::interp::{self, InterpError};
 use zyx_core::ir::{Kernel, Op, Ranges, Verified};

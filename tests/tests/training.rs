@@ -3,8 +3,8 @@
 mod common;
 
 use common::device;
-use nn::{Forward, Init, Linear};
-use optim::{Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions};
+use zyx_nn::{Forward, Init, Linear};
+use zyx_optim::{Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions};
 use zyx_tests::zyx_core::{DType, Device, Param, Result, Rng, Stats, Tensor};
 
 /// Two layers, their data, and one step of training.
@@ -31,7 +31,7 @@ impl Job {
     }
 
     fn parameters(&self) -> Vec<Param> {
-        use nn::Module;
+        use zyx_nn::Module;
         self.layers.iter().flat_map(|layer| layer.parameters()).collect()
     }
 

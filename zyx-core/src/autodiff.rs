@@ -12,6 +12,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{GradientRule, Op, UpdateOrder, axes_of};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::origin::Attributed;
 use crate::shape::Shape;
 use crate::tensor::{Expr, Tensor};
 use sums::Parts;
@@ -61,34 +62,9 @@ impl Tensor {
     /// As [`Tensor::grad`], and when the cotangent has another shape or dtype.
     #[track_caller]
     pub fn grad_with(&self, cotangent: &Tensor, wrt: &[&Tensor]) -> Result<Vec<Option<Tensor>>> {
-        if !self.dtype().is_float() {
-            let reason = "only floats have gradients; cast first".to_owned();
-            return Err(Tensor::dtype_error("grad", &[self], reason));
-        }
-        if !cotangent.shape().same(self.shape()) || cotangent.dtype() != self.dtype() {
-            let reason = "the cotangent must have the tensor's shape and dtype".to_owned();
-            return Err(Tensor::shape_error("grad", &[self, cotangent], reason));
-        }
-        if cotangent.device() != self.device() {
-            let reason =
-                format!("the cotangent is on {}, not {}", cotangent.device(), self.device());
-            return Err(Tensor::argument_error("grad", reason));
-        }
+        self.check_cotangent("grad", cotangent)?;
         let tape = Tape::record(self, wrt);
-        let mut cotangents: Vec<Parts> = vec![Parts::new(); tape.entries.len()];
-        let output = cotangents.last_mut().expect("invariant: the output is on the tape");
-        output.push(cotangent.clone());
-        for (position, entry) in tape.entries.reversed() {
-            let Some(dy) = sums::sum(std::mem::take(&mut cotangents[position])) else { continue };
-            cotangents[position].push(dy.clone());
-            let (true, Some(expr)) = (entry.leads, &entry.expr) else { continue };
-            let leads = entry.sources.map(|source| tape.entries.leads(source));
-            let parts = cotangents_of(expr, &entry.tensor, &dy, leads)?;
-            for ((part, source), leads) in parts.into_iter().zip(entry.sources).zip(leads) {
-                let (Some(part), true) = (part, leads) else { continue };
-                cotangents[source as usize].push(part);
-            }
-        }
+        let cotangents = self.pull_back(cotangent, &tape)?;
         let found = |x: &&Tensor| {
             let position = tape.targets.get(&x.id()).copied().flatten()?;
             cotangents[position as usize].first().cloned()
@@ -103,6 +79,95 @@ impl Tensor {
             ));
         }
         Ok(found)
+    }
+
+    /// The gradients of the sum of this tensor's elements, weighed by `cotangent`, with respect to every
+    /// trainable [`Param`](crate::Param) that it was computed from, by [`Param::id`](crate::Param::id). The gradient of
+    /// a parameter whose value was replaced meanwhile is the one at the value that was used.
+    ///
+    /// ```
+    /// # use zyx_core::{Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let w = Param::new(Tensor::new([3f32, 4.0], &device)?);
+    /// let loss = w.tensor().square().sum(..)?;
+    /// let found = loss.param_gradients(&loss.ones_like())?;
+    /// assert_eq!(found[0].0, w.id());
+    /// assert_eq!(found[0].1.to_vec::<f32>()?, [6.0, 8.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::grad_with`], and when this tensor depends on no trainable parameter.
+    #[track_caller]
+    pub fn param_gradients(&self, cotangent: &Tensor) -> Result<Vec<(u32, Tensor)>> {
+        self.check_cotangent("param_gradients", cotangent)?;
+        let tape = Tape::record_params(self);
+        let cotangents = self.pull_back(cotangent, &tape)?;
+        let mut found: Vec<(u32, Tensor)> = Vec::new();
+        let mut places = rustc_hash::FxHashMap::default();
+        for (position, entry) in tape.entries.reversed() {
+            let id = entry.tensor.param_id();
+            let Some(dx) = cotangents[position].first().filter(|_| id != 0) else { continue };
+            if id == u32::MAX {
+                let reason = "more than 4294967294 parameters were made: they have no ids left";
+                return Err(Tensor::argument_error("param_gradients", reason.to_owned()));
+            }
+            match places.insert(id, found.len()) {
+                None => found.push((id, dx.clone())),
+                // A leaf of the value before and one of the value now are one parameter.
+                Some(place) => {
+                    places.insert(id, place);
+                    found[place].1 = add_tensors(&found[place].1, dx);
+                }
+            }
+        }
+        if found.is_empty() {
+            let reason = "the tensor depends on no trainable parameter and on no tensor made with \
+                          requires_grad: was it computed without history, or detached?";
+            return Err(Tensor::argument_error("param_gradients", reason.to_owned()));
+        }
+        Ok(found)
+    }
+
+    #[track_caller]
+    fn check_cotangent(&self, op: &'static str, cotangent: &Tensor) -> Result<()> {
+        if !self.dtype().is_float() {
+            let reason = "only floats have gradients; cast first".to_owned();
+            return Err(Tensor::dtype_error(op, &[self], reason));
+        }
+        if !cotangent.shape().same(self.shape()) || cotangent.dtype() != self.dtype() {
+            let reason = "the cotangent must have the tensor's shape and dtype".to_owned();
+            return Err(Tensor::shape_error(op, &[self, cotangent], reason));
+        }
+        if cotangent.device() != self.device() {
+            let reason =
+                format!("the cotangent is on {}, not {}", cotangent.device(), self.device());
+            return Err(Tensor::argument_error(op, reason));
+        }
+        Ok(())
+    }
+
+    /// The cotangent of each entry of a tape whose last entry is this tensor.
+    #[track_caller]
+    fn pull_back(&self, cotangent: &Tensor, tape: &Tape) -> Result<Vec<Parts>> {
+        let _span = self.device().span("gradient", &[]);
+        let mut cotangents: Vec<Parts> = vec![Parts::new(); tape.entries.len()];
+        let output = cotangents.last_mut().expect("invariant: the output is on the tape");
+        output.push(cotangent.clone());
+        for (position, entry) in tape.entries.reversed() {
+            let parts = std::mem::take(&mut cotangents[position]);
+            let _of = Attributed::to_gradient(entry.tensor.origin());
+            let Some(dy) = sums::sum(parts) else { continue };
+            cotangents[position].push(dy.clone());
+            let (true, Some(expr)) = (entry.leads, &entry.expr) else { continue };
+            let leads = entry.sources.map(|source| tape.entries.leads(source));
+            let parts = cotangents_of(expr, &entry.tensor, &dy, leads)?;
+            for ((part, source), leads) in parts.into_iter().zip(entry.sources).zip(leads) {
+                let (Some(part), true) = (part, leads) else { continue };
+                cotangents[source as usize].push(part);
+            }
+        }
+        Ok(cotangents)
     }
 
     /// This tensor's values, with gradients that flow to `inputs` (at most two) by `rule` instead
@@ -254,6 +319,11 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
 #[track_caller]
 fn mul(x: &Tensor, y: &Tensor) -> Tensor {
     x.combine(BinaryOp::Mul, y)
+}
+
+#[track_caller]
+fn add_tensors(x: &Tensor, y: &Tensor) -> Tensor {
+    x.combine(BinaryOp::Add, y)
 }
 
 #[track_caller]

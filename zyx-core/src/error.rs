@@ -5,6 +5,7 @@
 
 use crate::dtype::DType;
 use crate::hal::{CompileError, DeviceError};
+use crate::origin;
 use crate::shape::Shape;
 use std::fmt;
 use std::panic::Location;
@@ -154,6 +155,33 @@ impl Error {
 }
 
 impl Error {
+    /// [`Error::at`] if the line that the error names is one of the library, as where a layer is called through a
+    /// trait object. This is known in builds with debug assertions or the feature `lines`; in others the error is as it
+    /// was.
+    ///
+    /// ```
+    /// use std::panic::Location;
+    /// use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let line = line!() + 1;
+    /// let error = Tensor::new([1, 2], &device)?.reshape([3]).unwrap_err();
+    /// // It is a line of this program already.
+    /// let error = error.outside_library(Location::caller());
+    /// assert!(error.to_string().contains(&format!(":{line}:")), "{error}");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn outside_library(self, here: &'static Location<'static>) -> Error {
+        let is_inside = match &self {
+            Error::Shape { location, .. }
+            | Error::DType { location, .. }
+            | Error::Argument { location, .. }
+            | Error::NoDevice { location, .. } => origin::is_within_library(location.file()),
+            _ => false,
+        };
+        if is_inside { self.at(here) } else { self }
+    }
+
     /// The same mistake, made within a part of a model: the sentence begins with where, as in
     /// ``in `2.linear`: ``.
     ///
@@ -173,10 +201,33 @@ impl Error {
         | Error::Value { reason, .. }
         | Error::NoDevice { reason, .. } = &mut self
         {
-            *reason = match reason.strip_prefix("in `") {
-                Some(rest) => format!("in `{part}.{rest}"),
-                None => format!("in `{part}`: {reason}"),
-            };
+            // A layer that knows its whole name has been named.
+            if !reason.starts_with(LAYER) {
+                *reason = match reason.strip_prefix("in `") {
+                    Some(rest) => format!("in `{part}.{rest}"),
+                    None => format!("in `{part}`: {reason}"),
+                };
+            }
+        }
+        self
+    }
+}
+
+/// How a reason begins that names a layer as it is called in the whole model.
+const LAYER: &str = "in layer `";
+
+impl Error {
+    /// The same mistake, made within the layer that has this name in the whole model, unless a layer
+    /// within that one is named already.
+    pub(crate) fn within_layer(mut self, name: &str) -> Error {
+        if let Error::Shape { reason, .. }
+        | Error::DType { reason, .. }
+        | Error::Argument { reason, .. }
+        | Error::Value { reason, .. }
+        | Error::NoDevice { reason, .. } = &mut self
+            && !reason.starts_with(LAYER)
+        {
+            *reason = format!("{LAYER}{name}`: {reason}");
         }
         self
     }

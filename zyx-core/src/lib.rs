@@ -16,6 +16,7 @@ pub mod files;
 mod graph;
 pub mod hal;
 mod lru;
+mod origin;
 pub mod reference;
 pub mod runtime;
 mod schedule;
@@ -33,10 +34,13 @@ pub use dtype::{Class, DType, DTypeSet, Element};
 pub use error::{Error, Operands, Result};
 pub use hal::{DeviceInfo, DeviceKind};
 pub use ops::{BinaryOp, TernaryOp, UnaryOp};
+pub use origin::attribute;
 pub use reference::Reference;
+#[cfg(feature = "trace")]
+pub use runtime::Trace;
 pub use runtime::{Device, HostView, Pending, ProgramTime, Runtime, Stats, Tuned, Tuning};
 pub use scalar::Scalar;
-pub use schedule::{Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
+pub use schedule::{CallNote, Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 pub use shape::Shape;
 pub use tensor::{
     Attention, Axes, BatchNorm, Conv1dOptions, Conv2dOptions, Conv3dOptions, ConvTransposeOptions,

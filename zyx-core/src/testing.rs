@@ -73,7 +73,7 @@ pub fn kernels_in_pieces(tensors: &[&Tensor]) -> Vec<Kernel> {
 /// # Errors
 /// When the device fails.
 pub fn explain(tensors: &[&Tensor], device: &Device) -> Result<Explanation> {
-    schedule::explain::explain(&capture(tensors, 0).0, device)
+    schedule::explain::explain(&capture(tensors, 0).0, device, &[])
 }
 
 /// What a method of that name (`qr`, `eigh`, `svd`, `svdvals`, `cholesky`, `solve`) gives where a group of threads

@@ -131,6 +131,16 @@ fn extreme_values_stay_finite() {
 }
 
 #[test]
+fn batches_of_endlessly_many_empty_matrices_are_refused() {
+    let d = &device();
+    let x = Tensor::zeros([1 << 40, 0, 0], DType::F32, d);
+    let refused = [x.eigh().is_err(), x.qr().is_err(), x.svd().is_err(), x.cholesky().is_err()];
+    assert_eq!(refused, [true; 4]);
+    let few = Tensor::zeros([3, 0, 0], DType::F32, d);
+    assert_eq!(few.eigh().unwrap().0.shape().dims(), [3, 0]);
+}
+
+#[test]
 fn what_does_not_fit_is_refused() {
     let d = &device();
     let x = Tensor::zeros([4, 5], DType::F32, d);

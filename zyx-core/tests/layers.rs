@@ -42,8 +42,9 @@ const CORE: &[Layer] = &[
     ("shape", &[]),
     ("lru", &[]),
     ("clock", &[]),
+    ("origin", &[]),
     // An error of a device is an error of the caller's call.
-    ("error", &["dtype", "hal", "shape"]),
+    ("error", &["dtype", "hal", "origin", "shape"]),
     ("files", &["error"]),
     ("hal", &["cmath", "dtype", "ir", "ops", "scalar"]),
     ("reference", &["clock", "hal", "ir"]),
@@ -65,13 +66,13 @@ const CORE: &[Layer] = &[
         ],
     ),
     // Graphs. Capturing reads tensors; what a node is knows the rule of an alias.
-    ("graph", &["dtype", "error", "lru", "ops", "runtime", "scalar", "shape", "tensor"]),
+    ("graph", &["dtype", "error", "lru", "ops", "origin", "runtime", "scalar", "shape", "tensor"]),
     // The cost model tells what a launch is predicted to take; a pass drops what lowering did not need.
     (
         "schedule",
         &[
-            "affine", "clock", "dtype", "error", "graph", "hal", "ir", "lru", "ops", "passes",
-            "runtime", "scalar", "shape", "tensor", "tune",
+            "affine", "clock", "dtype", "error", "graph", "hal", "ir", "lru", "ops", "origin",
+            "passes", "runtime", "scalar", "shape", "tensor", "tune",
         ],
     ),
     // Tensors. Realizing is the one call down into the scheduler; factorisations by groups of threads
@@ -79,11 +80,11 @@ const CORE: &[Layer] = &[
     (
         "tensor",
         &[
-            "dtype", "error", "graph", "hal", "ir", "lru", "ops", "runtime", "scalar", "schedule",
-            "shape",
+            "dtype", "error", "graph", "hal", "ir", "lru", "ops", "origin", "runtime", "scalar",
+            "schedule", "shape",
         ],
     ),
-    ("autodiff", &["dtype", "error", "graph", "ops", "shape", "tensor"]),
+    ("autodiff", &["dtype", "error", "graph", "ops", "origin", "shape", "tensor"]),
     // For the suites alone.
     (
         "testing",

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
 use flate2::{Compression, write::DeflateEncoder};
-use nn::safetensors;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
 use std::io::Write;
@@ -13,6 +12,7 @@ use zyx_core::{DType, Device, Result, Runtime, Tensor};
 use zyx_data::{Csv, CsvOptions, Idx};
 use zyx_io::gguf::{Gguf, Value};
 use zyx_io::{npy, npz, pytorch};
+use zyx_nn::safetensors;
 
 struct Counted;
 
@@ -678,7 +678,7 @@ fn damaged(files: &Files) {
 #[test]
 fn reading_takes_four_times_a_file_and_what_it_returns() {
     let runtime = Runtime::default();
-    runtime.register(backend_cpu::Cpu::default());
+    runtime.register(zyx_backend_cpu::Cpu::default());
     let device = runtime.device("cpu").unwrap();
     let path = std::env::temp_dir().join(format!("zyx-io-memory-{}", std::process::id()));
     let files = Files { device, path };

@@ -1,8 +1,6 @@
 //! Whatever saves replaces a file at once, and keeps its mode and the links to it.
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
-use nn::{Init, Linear, Module, safetensors};
-use optim::{Sgd, SgdOptions};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use zyx_core::{Device, Result, Runtime, Tensor};
 use zyx_data::Checkpoint;
 use zyx_io::{npy, npz};
+use zyx_nn::{Init, Linear, Module, safetensors};
+use zyx_optim::{Sgd, SgdOptions};
 
 type Save = fn(&Device, usize, &Path) -> Result<()>;
 type Load = fn(&Device, &Path) -> Result<usize>;

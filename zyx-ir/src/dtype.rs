@@ -155,6 +155,15 @@ impl DType {
         }
     }
 
+    /// The dtype sums of products of two factors of this one are accumulated in: halves in `f32`, integers of 8 bits
+    /// in `i32`, whose lower bits are the same sums and for which processors have instructions.
+    pub const fn product_accumulator(self) -> DType {
+        match self {
+            DType::I8 | DType::U8 => DType::I32,
+            _ => self.accumulator(),
+        }
+    }
+
     /// The dtype of the result of mixing two dtypes, after PyTorch's table: the higher class
     /// wins, within a class the wider; signed with unsigned gives a signed type that holds both
     /// (`u64` with any signed integer gives `i64`); `f16` with `bf16` gives `f32`.

@@ -13,9 +13,10 @@ use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
+use zyx::internals::BinaryOp;
 use zyx::{
-    BinaryOp, DType, Device, FftNorm, Float8, Indexing, Interpolation, MatrixNorm, PadMode, Param,
-    Reduction, ScatterReduce, Shape, Tensor,
+    DType, Device, FftNorm, Float8, Indexing, Interpolation, MatrixNorm, PadMode, Param, Reduction,
+    ScatterReduce, Shape, Tensor,
 };
 
 /// Something a parameter can be given.

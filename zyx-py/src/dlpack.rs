@@ -391,7 +391,7 @@ pub(crate) fn import(
     let shared = memory.is_dense() && bytes > 0 && dtype != DType::Bool && copy != Some(true);
     if shared {
         let owner = Arc::new(Lent { start, bytes, _from: from });
-        return caught(py, || Tensor::from_owner(owner, dtype, memory.shape, device));
+        return caught(py, || Tensor::from_shared(owner, dtype, memory.shape, device));
     }
     if copy == Some(false) {
         return Err(PyValueError::new_err("this memory cannot be shared without a copy"));

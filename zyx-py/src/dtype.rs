@@ -1,6 +1,7 @@
 //! `zyx.DType`: the types of elements, by our names and NumPy's.
 
-use crate::arguments::Argument;
+use crate::arguments::{Argument, TensorArg, default_device};
+use crate::tensor::PyTensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
@@ -91,6 +92,12 @@ impl PyDType {
     /// The dtype of a result of operands of these two.
     fn promote(&self, other: DTypeArg) -> PyDType {
         PyDType(self.0.promote(other.or(self.0)))
+    }
+
+    /// A tensor converted to this dtype.
+    fn __call__(&self, x: TensorArg) -> PyResult<PyTensor> {
+        let x = x.ready(&default_device()?)?;
+        Ok(PyTensor::new(x.cast(self.0)))
     }
 
     fn __repr__(&self) -> String {

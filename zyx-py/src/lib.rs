@@ -21,10 +21,12 @@ mod functional;
 mod grad_mode;
 mod index;
 mod jit;
+mod leaf;
 mod lists;
 mod memory;
 mod methods;
 mod nn;
+mod onnx;
 mod open;
 mod operators;
 mod optim;
@@ -55,8 +57,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(device::devices, module)?)?;
     module.add_function(wrap_pyfunction!(dlpack::from_dlpack, module)?)?;
     module.add_function(wrap_pyfunction!(rng::manual_seed, module)?)?;
+    leaf::register(module)?;
     files::register(module)?;
     open::register(module)?;
+    onnx::register(module)?;
     grad_mode::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -14,9 +14,9 @@ use crate::arguments::*;
 use crate::create::refuse;
 use crate::device::DeviceArg;
 use crate::dtype::DTypeArg;
-use crate::error::detached;
+use crate::error::{caught, detached};
 use crate::outcome::Give;
-use crate::tensor::{PyParameter, parameter};
+use crate::tensor::{PyParameter, PyTensor, parameter};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -247,6 +247,15 @@ impl PyLayer {
     fn named_parameters(&self, py: Python<'_>) -> PyResult<Vec<(String, Py<PyParameter>)>> {
         let all = self.module.named_parameters().into_iter();
         all.map(|(name, param)| Ok((name, parameter(py, param)?))).collect()
+    }
+
+    /// Makes a parameter one place with another.
+    fn tie(&self, py: Python<'_>, name: &str, other: &Bound<'_, PyTensor>) -> PyResult<()> {
+        let own = self.module.named_parameters().into_iter().find(|(known, _)| known == name);
+        match (own, other.get().param()) {
+            (Some((_, own)), Some(other)) => caught(py, || own.tie(&other)),
+            _ => Err(PyTypeError::new_err(format!("`{name}` is no parameter, or is tied to none"))),
+        }
     }
 
     /// Switches between training and evaluation.

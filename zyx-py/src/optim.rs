@@ -10,13 +10,15 @@
 use crate::arguments::*;
 use crate::device::DeviceArg;
 use crate::error::{caught, detached, exception};
+use crate::leaf::{grads, pending_state, with_step};
 use crate::lists::List;
 use crate::outcome::{Give, run};
 use crate::tensor::{PyParameter, PyTensor, named, parameter};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zyx::optim::*;
 use zyx::{Result, Tensor};
 
@@ -24,11 +26,69 @@ type Any = Box<dyn Optimizer + Send>;
 
 /// An optimizer of Rust.
 #[pyclass(name = "NativeOptimizer", module = "zyx._core", frozen)]
-pub(crate) struct PyOptimizer(Mutex<Any>);
+pub(crate) struct PyOptimizer(Arc<Mutex<Any>>);
+
+/// One of several optimizers that step together and can be reached by themselves.
+struct Shared {
+    parameters: Vec<Param>,
+    optimizer: Arc<Mutex<Any>>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Any> {
+        self.optimizer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Optimizer for Shared {
+    fn parameters(&self) -> &[Param] {
+        &self.parameters
+    }
+
+    fn learning_rate(&self) -> f64 {
+        self.lock().learning_rate()
+    }
+
+    fn set_learning_rate(&mut self, learning_rate: f64) {
+        self.lock().set_learning_rate(learning_rate);
+    }
+
+    fn propose(&self, gradients: &[Option<Tensor>]) -> Result<Proposal> {
+        self.lock().propose(gradients)
+    }
+
+    fn accept(&mut self, proposal: Proposal) -> Result<()> {
+        self.lock().accept(proposal)
+    }
+
+    fn exchange(&mut self, proposal: &mut Proposal) {
+        self.lock().exchange(proposal);
+    }
+
+    fn state(&self) -> BTreeMap<String, Tensor> {
+        self.lock().state()
+    }
+
+    fn load_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+        self.lock().load_state(state)
+    }
+}
+
+/// Optimizers as one, whose steps are one plan.
+#[pyfunction]
+fn make_groups(py: Python<'_>, optimizers: List<Py<PyOptimizer>>) -> PyResult<PyOptimizer> {
+    let shared = |optimizer: &Py<PyOptimizer>| -> Box<dyn Optimizer + Send + Sync> {
+        let optimizer = optimizer.get();
+        let parameters = optimizer.lock().parameters().to_vec();
+        Box::new(Shared { parameters, optimizer: optimizer.0.clone() })
+    };
+    let all = optimizers.0.iter().map(shared).collect();
+    PyOptimizer::make(caught(py, || Groups::new(all))?)
+}
 
 impl PyOptimizer {
     fn make(optimizer: impl Optimizer + Send + 'static) -> PyResult<PyOptimizer> {
-        Ok(PyOptimizer(Mutex::new(Box::new(optimizer))))
+        Ok(PyOptimizer(Arc::new(Mutex::new(Box::new(optimizer)))))
     }
 
     fn lock(&self) -> MutexGuard<'_, Any> {
@@ -49,8 +109,28 @@ impl PyOptimizer {
 impl PyOptimizer {
     /// One step down the gradient of a loss.
     fn step(&self, py: Python<'_>, loss: &Bound<'_, PyTensor>) -> PyResult<()> {
-        let loss = loss.get().tensor();
-        self.with(py, |optimizer| optimizer.step(&loss))
+        let mut along = pending_state();
+        along.push(loss.get().tensor());
+        self.with(py, |optimizer| {
+            let gradients = optimizer.gradients(&along[along.len() - 1])?;
+            if gradients.iter().all(Option::is_none) {
+                let reason = "the loss depends on none of the parameters".to_owned();
+                return Err(crate::create::refuse("step", reason));
+            }
+            optimizer.apply(&gradients, &along.iter().collect::<Vec<_>>())
+        })
+    }
+
+    /// One step by the gradients that `backward` collected.
+    fn step_collected(&self, py: Python<'_>) -> PyResult<()> {
+        let grads = grads(self.lock().parameters());
+        let along = with_step(&grads);
+        let values: Vec<Option<Tensor>> =
+            grads.into_iter().map(|grad| grad.map(|grad| grad.value)).collect();
+        if values.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        self.with(py, |optimizer| optimizer.apply(&values, &along.iter().collect::<Vec<_>>()))
     }
 
     /// The gradients of a loss for the parameters.
@@ -72,7 +152,8 @@ impl PyOptimizer {
         let gradients: PyResult<Vec<Option<Tensor>>> = gradients.0.into_iter().map(ready).collect();
         let gradients = gradients?;
         let along = along.map(|along| along.ready(&device)).transpose()?;
-        let along = along.map_or_else(Vec::new, |along| along.0);
+        let mut along = along.map_or_else(Vec::new, |along| along.0);
+        along.extend(pending_state());
         self.with(py, |optimizer| optimizer.apply(&gradients, &along.iter().collect::<Vec<_>>()))
     }
 
@@ -272,7 +353,9 @@ impl PyLossScaler {
     ) -> PyResult<bool> {
         let (optimizer, loss) = (native(optimizer)?, loss.get().tensor());
         let optimizer = optimizer.get();
-        detached(py, || self.lock().step(&mut **optimizer.lock(), &loss))
+        let made = detached(py, || self.lock().step(&mut **optimizer.lock(), &loss))?;
+        let state = pending_state();
+        detached(py, || Tensor::realize_all(&state)).map(|()| made)
     }
 }
 
@@ -364,6 +447,7 @@ impl PyPlateau {
 /// Adds the class, the constructors, schedules and clipping.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyOptimizer>()?;
+    module.add_function(wrap_pyfunction!(make_groups, module)?)?;
     module.add_class::<PyEma>()?;
     module.add_class::<PyPlateau>()?;
     module.add_class::<PyLossScaler>()?;

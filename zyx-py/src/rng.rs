@@ -2,6 +2,7 @@
 
 use crate::arguments::Argument;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use zyx::{Device, Rng};
 
@@ -50,6 +51,13 @@ impl PyRng {
     #[staticmethod]
     fn at(key: [u32; 2], counter: u64) -> PyRng {
         PyRng(Arc::new(Mutex::new(Rng::at(key, counter))))
+    }
+
+    /// The stream at its present place.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let rng = lock(&self.0);
+        let at = py.get_type::<PyRng>().getattr("at")?;
+        (at, (rng.key(), rng.counter())).into_pyobject(py)
     }
 
     fn __repr__(&self) -> String {

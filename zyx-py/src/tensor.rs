@@ -1,7 +1,7 @@
 //! `zyx.Tensor` and `zyx.Parameter`: the class itself; its methods come from the stub.
 //!
-//! A Python tensor is a tensor of Rust or a parameter, which is a place whose tensor changes; so a
-//! parameter can be used wherever a tensor can.
+//! A Python tensor is a tensor of Rust or a leaf, which is a place whose tensor changes: a parameter, or a
+//! tensor made with `requires_grad`. So a parameter can be used wherever a tensor can.
 
 use crate::arguments::{Argument, TensorArg, default_device};
 use crate::data;
@@ -10,11 +10,13 @@ use crate::dlpack;
 use crate::dtype::{DTypeArg, PyDType};
 use crate::error::{caught, shape_error};
 use crate::grad_mode::{enabled, is_grad_enabled};
+use crate::leaf::Leaf;
 use crate::lists::{List, bytes, each};
 use crate::memory;
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use zyx::{DType, Device, Param, Tensor};
 
 /// An immutable n-dimensional array on a device, computed when it is needed.
@@ -24,25 +26,38 @@ use zyx::{DType, Device, Param, Tensor};
 /// is given; arrays keep theirs.
 #[pyclass(name = "Tensor", module = "zyx", frozen, subclass, weakref)]
 #[derive(Debug)]
-pub(crate) struct PyTensor(Value);
+pub(crate) struct PyTensor(RwLock<Value>);
 
 #[derive(Debug)]
 enum Value {
     Fixed(Tensor),
-    Place(Param),
+    Place(Arc<Leaf>),
 }
 
 impl PyTensor {
+    // Each method of the stub calls these: once in the library, not once in each.
+
     /// What a call gives: without its history while [`crate::grad_mode`] says so.
+    #[inline(never)]
     pub(crate) fn new(tensor: Tensor) -> PyTensor {
-        PyTensor(Value::Fixed(if is_grad_enabled() { tensor } else { tensor.detach() }))
+        PyTensor::of(Value::Fixed(if is_grad_enabled() { tensor } else { tensor.detach() }))
+    }
+
+    fn of(value: Value) -> PyTensor {
+        PyTensor(RwLock::new(value))
+    }
+
+    fn value(&self) -> RwLockReadGuard<'_, Value> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A leaf that is asked to keep what is computed from it, whatever the mode is.
     pub(crate) fn leaf(tensor: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
         match requires_grad {
             false => Ok(PyTensor::new(tensor)),
-            true if tensor.dtype().is_float() => Ok(PyTensor(Value::Fixed(tensor.tracked()))),
+            true if tensor.dtype().is_float() => {
+                Ok(PyTensor::of(Value::Place(Leaf::of(Param::new(tensor)))))
+            }
             true => {
                 let text = format!("only floats have gradients, not {}", tensor.dtype());
                 Err(PyTypeError::new_err(text))
@@ -51,19 +66,26 @@ impl PyTensor {
     }
 
     /// The tensor, of a parameter the one it holds now.
+    #[inline(never)]
     pub(crate) fn tensor(&self) -> Tensor {
-        match &self.0 {
+        match &*self.value() {
             Value::Fixed(tensor) => tensor.clone(),
-            Value::Place(param) => param.tensor(),
+            Value::Place(leaf) => leaf.param.tensor(),
         }
     }
 
-    /// The parameter it is.
-    pub(crate) fn param(&self) -> Option<&Param> {
-        match &self.0 {
+    /// The leaf it is.
+    #[inline(never)]
+    pub(crate) fn as_leaf(&self) -> Option<Arc<Leaf>> {
+        match &*self.value() {
             Value::Fixed(_) => None,
-            Value::Place(param) => Some(param),
+            Value::Place(leaf) => Some(leaf.clone()),
         }
+    }
+
+    /// The parameter it is, whether or not it is of that class.
+    pub(crate) fn param(&self) -> Option<Param> {
+        self.as_leaf().map(|leaf| leaf.param.clone())
     }
 }
 
@@ -127,12 +149,6 @@ impl PyTensor {
     #[getter]
     fn ndim(&self) -> usize {
         self.tensor().rank()
-    }
-
-    /// Number of elements.
-    #[getter]
-    fn size(&self) -> usize {
-        self.tensor().numel()
     }
 
     /// Bytes of one element.
@@ -327,6 +343,11 @@ impl PyTensor {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let t = self.tensor();
+        if t.is_tracked() {
+            let value = PyTensor::new(t.detach());
+            let arguments = (value, py.None(), py.None(), true);
+            return (py.get_type::<PyTensor>(), arguments).into_pyobject(py);
+        }
         let bytes = crate::error::detached(py, || t.to_bytes())?;
         let make = py.get_type::<PyTensor>().getattr("from_bytes")?;
         let shape = PyTuple::new(py, t.shape().dims())?;
@@ -334,25 +355,30 @@ impl PyTensor {
         (make, arguments).into_pyobject(py)
     }
 
-    /// The tensor itself: it never changes.
-    fn __copy__(slf: Py<PyTensor>) -> Py<PyTensor> {
-        slf
+    /// The same values; of a leaf the leaf itself.
+    fn __copy__(slf: Py<PyTensor>, py: Python<'_>) -> PyResult<Py<PyTensor>> {
+        match &*slf.get().value() {
+            Value::Fixed(tensor) => Py::new(py, PyTensor::of(Value::Fixed(tensor.clone()))),
+            Value::Place(_) => Ok(slf.clone_ref(py)),
+        }
     }
 
-    /// The tensor itself; of a parameter a new one.
+    /// The same values; of a leaf a new one.
     fn __deepcopy__(
         slf: Py<PyTensor>,
         py: Python<'_>,
         memo: &Bound<'_, PyAny>,
     ) -> PyResult<Py<PyAny>> {
         let _ = memo;
-        match slf.get().param() {
-            None => Ok(slf.into_any()),
-            Some(param) => {
-                let fresh = Param::new(param.tensor().detach());
-                fresh.set_trainable(param.is_trainable());
-                Ok(parameter(py, fresh)?.into_any())
-            }
+        let Some(param) = slf.get().param() else {
+            return Ok(PyTensor::__copy__(slf, py)?.into_any());
+        };
+        let value = param.tensor().detach();
+        let fresh = if param.is_state() { Param::state(value) } else { Param::new(value) };
+        fresh.set_trainable(param.is_trainable());
+        match slf.bind(py).is_instance_of::<PyParameter>() {
+            true => Ok(parameter(py, fresh)?.into_any()),
+            false => Ok(Py::new(py, PyTensor::of(Value::Place(Leaf::of(fresh))))?.into_any()),
         }
     }
 
@@ -392,17 +418,54 @@ impl PyTensor {
         caught(py, || t.to_device(&device)).map(PyTensor::new)
     }
 
-    /// With `requires_grad` as said: a tracked leaf, or cut off from its history.
+    /// Makes a leaf collect gradients, or not; gives the tensor itself. Of what was computed from leaves,
+    /// `False` gives the same without history.
     #[pyo3(signature = (requires_grad=true))]
-    fn requires_grad_(&self, requires_grad: bool) -> PyResult<PyTensor> {
-        let t = self.tensor();
-        PyTensor::leaf(if requires_grad { t } else { t.detach() }, requires_grad)
+    fn requires_grad_(
+        slf: Bound<'_, PyTensor>,
+        requires_grad: bool,
+    ) -> PyResult<Bound<'_, PyTensor>> {
+        let (py, t) = (slf.py(), slf.get().tensor());
+        if let Some(param) = slf.get().param() {
+            param.set_trainable(requires_grad);
+        } else if t.is_tracked() && !requires_grad {
+            return Bound::new(py, PyTensor::new(t.detach()));
+        } else if requires_grad && !t.is_tracked() {
+            let leaf = PyTensor::leaf(t, true)?.0.into_inner();
+            *slf.get().0.write().unwrap_or_else(PoisonError::into_inner) =
+                leaf.unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(slf)
+    }
+
+    #[setter]
+    fn set_requires_grad(slf: Bound<'_, PyTensor>, requires_grad: bool) -> PyResult<()> {
+        if slf.get().as_leaf().is_none()
+            && slf.get().tensor().is_tracked() != requires_grad
+            && !requires_grad
+        {
+            return Err(PyRuntimeError::new_err(
+                "requires_grad of what was computed from leaves cannot be changed; detach() gives it without history",
+            ));
+        }
+        PyTensor::requires_grad_(slf, requires_grad).map(drop)
+    }
+
+    /// The values as they are now; gradients flow through it.
+    #[pyo3(name = "clone", signature = (*, memory_format=None))]
+    fn copied(&self, memory_format: Option<&Bound<'_, PyAny>>) -> PyTensor {
+        let _ = memory_format;
+        PyTensor::new(self.tensor())
     }
 
     /// The same values as a tracked leaf: a parameter. Everything computed from it keeps its
     /// history, so gradients can be asked for even after values were read.
-    fn tracked(&self) -> PyTensor {
-        PyTensor(Value::Fixed(self.tensor().tracked()))
+    fn tracked(&self) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        match t.dtype().is_float() {
+            true => PyTensor::leaf(t, true),
+            false => Ok(PyTensor::of(Value::Fixed(t.tracked()))),
+        }
     }
 
     /// Gradients of this number for each of `leaves`; zeros for one it does not depend on.
@@ -483,25 +546,32 @@ pub(crate) struct PyParameter;
 
 /// The object of a parameter.
 pub(crate) fn parameter(py: Python<'_>, param: Param) -> PyResult<Py<PyParameter>> {
-    let base = PyTensor(Value::Place(param));
+    let base = PyTensor::of(Value::Place(Leaf::of(param)));
     Py::new(py, PyClassInitializer::from(base).add_subclass(PyParameter))
 }
 
 /// The parameter behind an object of the class.
-fn place<'a>(slf: &'a Bound<'_, PyParameter>) -> PyResult<&'a Param> {
+fn place(slf: &Bound<'_, PyParameter>) -> PyResult<Param> {
     let none = || PyTypeError::new_err("not a parameter");
     slf.as_super().get().param().ok_or_else(none)
 }
 
 #[pymethods]
 impl PyParameter {
-    /// `Parameter(data, requires_grad=True)`; without gradients it is state, as running statistics.
+    /// `Parameter(data, requires_grad=True)`; without gradients it is frozen.
     #[new]
     #[pyo3(signature = (data, requires_grad=true))]
     fn make(data: TensorArg, requires_grad: bool) -> PyResult<PyClassInitializer<PyParameter>> {
-        let value = data.ready(&default_device()?)?;
-        let param = if requires_grad { Param::new(value) } else { Param::state(value) };
-        Ok(PyClassInitializer::from(PyTensor(Value::Place(param))).add_subclass(PyParameter))
+        let param = Param::new(data.ready(&default_device()?)?);
+        param.set_trainable(requires_grad);
+        let base = PyTensor::of(Value::Place(Leaf::of(param)));
+        Ok(PyClassInitializer::from(base).add_subclass(PyParameter))
+    }
+
+    /// State, as running statistics are.
+    #[staticmethod]
+    fn _state(py: Python<'_>, data: TensorArg) -> PyResult<Py<PyParameter>> {
+        parameter(py, Param::state(data.ready(&default_device()?)?))
     }
 
     /// The tensor it holds now.
@@ -550,19 +620,9 @@ impl PyParameter {
         Ok(())
     }
 
-    /// Freezes it (`False`) or lets optimizers change it; gives the parameter back.
-    #[pyo3(signature = (requires_grad=true))]
-    fn requires_grad_<'py>(
-        slf: Bound<'py, PyParameter>,
-        requires_grad: bool,
-    ) -> PyResult<Bound<'py, PyParameter>> {
-        place(&slf)?.set_trainable(requires_grad);
-        Ok(slf)
-    }
-
     /// Whether both are one place, as the two names of a tied weight are.
     fn is_same(slf: &Bound<'_, PyParameter>, other: &Bound<'_, PyParameter>) -> PyResult<bool> {
-        Ok(place(slf)?.is_same(place(other)?))
+        Ok(place(slf)?.is_same(&place(other)?))
     }
 
     fn __repr__(slf: &Bound<'_, PyParameter>) -> PyResult<String> {
@@ -570,17 +630,29 @@ impl PyParameter {
         crate::error::detached(slf.py(), || Ok(format!("Parameter({t:?})")))
     }
 
+    /// A number that all names of one place share.
+    fn _id(slf: &Bound<'_, PyParameter>) -> PyResult<u32> {
+        Ok(place(slf)?.id())
+    }
+
     fn __reduce__<'py>(slf: &Bound<'py, PyParameter>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, param) = (slf.py(), place(slf)?);
-        let value = PyTensor::new(param.tensor().detach());
-        (py.get_type::<PyParameter>(), (value, param.is_trainable())).into_pyobject(py)
+        let class = py.get_type::<PyParameter>();
+        let make = if param.is_state() { class.getattr("_state")? } else { class.into_any() };
+        let arguments = (PyTensor::new(param.tensor().detach()),);
+        (make, arguments, param.is_trainable()).into_pyobject(py)
+    }
+
+    fn __setstate__(slf: &Bound<'_, PyParameter>, trainable: bool) -> PyResult<()> {
+        place(slf)?.set_trainable(trainable);
+        Ok(())
     }
 }
 
 /// The parameters in an iterable of objects.
 pub(crate) fn parameters(given: &Bound<'_, PyAny>) -> PyResult<Vec<Param>> {
     let one = |object: Bound<'_, PyAny>| {
-        let param = object.cast::<PyTensor>().ok().and_then(|t| t.get().param().cloned());
+        let param = object.cast::<PyTensor>().ok().and_then(|t| t.get().param());
         param.ok_or_else(|| {
             let kind = object.get_type().name().map_or_else(|_| String::new(), |n| n.to_string());
             PyTypeError::new_err(format!(

@@ -51,7 +51,17 @@ pub(crate) fn give(py: Python<'_>) -> PyResult<()> {
     let category = py.get_type::<PyUserWarning>();
     for text in waiting {
         let text = CString::new(text.replace('\0', " "))?;
-        PyErr::warn(py, &category, &text, 1)?;
+        PyErr::warn(py, &category, &text, level(py))?;
     }
     Ok(())
+}
+
+/// How far the innermost frame is that is not of this package, counted as `warnings` does.
+fn level(py: Python<'_>) -> i32 {
+    let name = |n: i32| -> PyResult<String> {
+        let frame = py.import("sys")?.getattr("_getframe")?.call1((n,))?;
+        frame.getattr("f_globals")?.get_item("__name__")?.extract()
+    };
+    let is_ours = |name: String| name == "zyx" || name.starts_with("zyx.");
+    (0..).find(|&n| !name(n).is_ok_and(is_ours)).map_or(1, |n| n + 1)
 }

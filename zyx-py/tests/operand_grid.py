@@ -485,12 +485,14 @@ _WHY = {
     "draws numbers by chance": "bernoulli beta binomial cauchy dirichlet exponential gamma geometric gumbel gumbel_softmax laplace "
     "lognormal manual_seed multinomial normal permutation poisson rand rand_like rand_range randint randint_like randn randn_like "
     "randperm truncated_normal F.gumbel_softmax",
-    "takes a function": "associative_scan checkpoint gradcheck jit jvp value_and_grad vmap",
-    "is about gradients, whose tests are elsewhere": "grad grad_with gradient is_grad_enabled requires_grad_ with_gradient clip_norm clip_value",
-    "is about files": "load_npy load_npz load_pytorch load_safetensors open_gguf open_safetensors safetensors_from_bytes safetensors_to_bytes "
-    "save_npy save_npz save_safetensors",
-    "is about devices and plans": "device devices explain is_realized realize_all to_device",
+    "takes a function": "associative_scan checkpoint compile gradcheck jit jvp value_and_grad vmap",
+    "is about gradients, whose tests are elsewhere": "backward grad grad_with gradient is_grad_enabled requires_grad_ with_gradient clip_norm clip_value",
+    "is about files": "load load_npy load_npz load_pytorch load_safetensors open_gguf open_safetensors safetensors_from_bytes safetensors_to_bytes "
+    "save save_npy save_npz save_safetensors",
+    "is about devices and plans": "device devices explain is_realized pin_memory realize_all to_device",
     "is about memory of others, whose tests are elsewhere": "from_dlpack xp.from_dlpack",
+    "is tested in test_pytorch_ways.py": "byte char clamp_max clamp_min fill new_empty positive reshape_as rsub "
+    "tensorsolve",
     "PyTorch has nothing like it": "decode_float8 encode_float8 einsum_path linear_recurrence",
 }
 UNCALLED = {name: why for why, names in _WHY.items() for name in names.split()}

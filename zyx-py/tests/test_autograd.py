@@ -22,7 +22,7 @@ def test_gradients_of_a_loss():
 def test_what_a_loss_does_not_depend_on():
     a, c = zyx.tensor([1.0, 2.0], requires_grad=True), zyx.tensor([5.0], requires_grad=True)
     loss = a.sum()
-    assert loss.gradient(c)[0].tolist() == [0] and loss.grad([c]) == [None]
+    assert loss.gradient(c)[0].tolist() == [0] and zyx.autograd.grad(loss, [c], allow_unused=True) == (None,)
     (g,) = (a.detach() * a).sum().gradient(a)
     assert g.tolist() == [1, 2]
 
@@ -75,7 +75,7 @@ def test_cotangents_and_own_rules():
 
 def is_cut(y, x):
     """Whether a tensor has no history, read from its gradient and from what it says."""
-    return y.grad([x]) == [None] and not y.requires_grad
+    return zyx.autograd.grad(y, [x], zyx.ones_like(y), allow_unused=True) == (None,) and not y.requires_grad
 
 
 def test_no_grad_cuts_histories():

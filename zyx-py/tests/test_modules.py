@@ -72,7 +72,7 @@ def test_layers_are_copied(make, shape, again):
     layer, x = make(), zyx.randn(shape)
     layer(x)
     # Running statistics are computed now, and not within the kernels that use them.
-    zyx.realize_all(layer.eval().parameters())
+    zyx.realize_all([*layer.eval().parameters(), *layer.buffers()])
     other = again(layer)
     assert other is not layer and repr(other) == repr(layer) and not other.training
 

@@ -1,11 +1,14 @@
 """The package as it is installed."""
 
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 import zyx
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def test_import_is_quick():
@@ -36,3 +39,13 @@ def test_import_loads_nothing_else():
 def test_typed_and_versioned():
     assert (pathlib.Path(zyx.__file__).parent / "py.typed").exists()
     assert zyx.__version__.count(".") == 2
+
+
+@pytest.mark.parametrize("file", ["zyx-py/README.md", "docs/guide/from-pytorch.md"])
+def test_programs_of_the_documents_run(file, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    programs = re.findall(r"```python\n(.*?)```", (ROOT / file).read_text(), re.S)
+    assert programs
+    for program in programs:
+        program = re.sub(r"^(import|from) torch", r"\1 zyx", program, flags=re.M).replace("import zyx\n", "import zyx as torch\nimport zyx\n")
+        exec(compile(program, file, "exec"), {})

@@ -16,25 +16,50 @@ struct Defaults {
     rng: Mutex<Rng>,
 }
 
-static DEFAULTS: LazyLock<Defaults> = LazyLock::new(|| Defaults {
-    runtime: compiled_in(),
-    device: OnceLock::new(),
-    rng: Mutex::new(Rng::seed(0)),
+static DEFAULTS: LazyLock<Defaults> = LazyLock::new(|| {
+    let runtime = compiled_in();
+    if let Some(path) = std::env::var_os("ZYX_TRACE").filter(|path| !path.is_empty()) {
+        trace(&runtime, path.as_ref());
+    }
+    Defaults { runtime, device: OnceLock::new(), rng: Mutex::new(Rng::seed(0)) }
 });
+
+/// Records what the devices of a runtime do. A program whose trace cannot be written runs all the same.
+#[cfg(feature = "trace")]
+fn trace(runtime: &Runtime, path: &std::path::Path) {
+    match zyx_core::Trace::create(path) {
+        Ok(trace) => runtime.set_trace(Some(&trace)),
+        Err(error) => warn(&format!("nothing is traced, as ZYX_TRACE asks for: {error}")),
+    }
+}
+
+/// Says why nothing is recorded.
+#[cfg(not(feature = "trace"))]
+fn trace(_: &Runtime, _: &std::path::Path) {
+    warn(
+        "ZYX_TRACE is set, but this program is built without the feature `trace` of the crate zyx",
+    );
+}
 
 /// A runtime with every backend of this build.
 fn compiled_in() -> Runtime {
     let runtime = Runtime::default();
     #[cfg(feature = "cpu")]
-    runtime.register(backend_cpu::Cpu { config: backend_cpu::Config::from_env() });
+    {
+        let config = zyx_backend_cpu::Config::from_env().unwrap_or_else(|reason| {
+            warn(&format!("the CPU is used as if it were not set: {reason}"));
+            zyx_backend_cpu::Config::default()
+        });
+        runtime.register(zyx_backend_cpu::Cpu { config });
+    }
     #[cfg(feature = "cuda")]
-    runtime.register(backend_cuda::Cuda::default());
+    runtime.register(zyx_backend_cuda::Cuda::default());
     #[cfg(feature = "vulkan")]
-    runtime.register(backend_vulkan::Vulkan::default());
+    runtime.register(zyx_backend_vulkan::Vulkan::default());
     #[cfg(feature = "wgpu")]
-    runtime.register(backend_wgpu::Wgpu::from_env());
+    runtime.register(zyx_backend_wgpu::Wgpu::from_env());
     #[cfg(feature = "opencl")]
-    runtime.register(backend_opencl::OpenCl::from_env());
+    runtime.register(zyx_backend_opencl::OpenCl::from_env());
     runtime
 }
 
@@ -123,6 +148,8 @@ fn best(runtime: &Runtime, blocked: &str, warn: &mut dyn FnMut(&str)) -> Result<
                 broken(runtime, &present).iter().for_each(|why| warn(why));
                 return Ok(device);
             }
+            // The interpreter opens anywhere but where a variable of the environment cannot be read.
+            Err(error) if runtime.device("reference").is_err() => return Err(error),
             Err(error) => {
                 pass(&error);
                 last = Some(error);
@@ -200,7 +227,7 @@ impl OpenDevice for Device {
     async fn request(spec: &str) -> Result<Device> {
         #[cfg(feature = "wgpu")]
         if spec.split(':').next() == Some("wgpu") {
-            backend_wgpu::Wgpu::from_env().request().await?;
+            zyx_backend_wgpu::Wgpu::from_env().request().await?;
         }
         open(spec)
     }
@@ -228,7 +255,8 @@ fn rng() -> MutexGuard<'static, Rng> {
     DEFAULTS.rng.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A tensor from a number, an array, or nested arrays or vectors, on the default device.
+/// A tensor from a number, an array, or nested arrays or vectors, on the default device. Its dtype is that of the
+/// numbers: a plain `1.0` is an `f64`, and what is computed of it and of `f32` is `f64`, too. Write `1f32`.
 ///
 /// ```
 /// let x = zyx::tensor([[1f32, 2.0], [3.0, 4.0]])?;

@@ -1,4 +1,4 @@
-//! The programs of the guide and of README, as tests: `cargo test -p zyx --doc --features io guide`.
+//! The programs of the guide and of README, as tests: `cargo test -p zyx --doc --features io,onnx,trace guide`.
 //!
 //! The files are outside of the package, so this is compiled for documentation tests alone.
 
@@ -15,7 +15,7 @@ mod laziness {}
 mod devices {}
 
 // Some of it needs the file formats.
-#[cfg(feature = "io")]
+#[cfg(all(feature = "io", feature = "onnx"))]
 #[doc = include_str!("../../docs/guide/saving.md")]
 mod saving {}
 

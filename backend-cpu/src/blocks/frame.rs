@@ -25,7 +25,12 @@ pub(super) struct Frame {
     pub(super) w64: Vec<Chunk<u64>>,
     /// Private arrays, at least eight bytes for each element.
     pub(super) storage: Vec<u64>,
+    /// The address of the operand [`ROW`].
+    row: usize,
 }
+
+/// An operand that is a row of memory.
+pub(super) const ROW: u32 = 1 << 31;
 
 /// A word that elements are kept in.
 pub(super) trait Word: Copy + Default + Eq + 'static {
@@ -86,6 +91,28 @@ pub(super) fn registers<W: Word, const K: usize>(
     at.map(|at| unsafe { cells.get_unchecked(at as usize..at as usize + n) })
 }
 
+/// The chunks of two operands, registers or [`ROW`], and of a register that they go to.
+#[inline(always)]
+pub(super) fn operands(
+    frame: &mut Frame,
+    from: [u32; 2],
+    to: u32,
+) -> ([*const Chunk<u32>; 2], &[Cell<Chunk<u32>>]) {
+    let Frame { chunks, w32, row, .. } = frame;
+    let cells = Cell::from_mut(&mut w32[..]).as_slice_of_cells();
+    let fits = |at: u32| cells.len().checked_sub(*chunks).is_some_and(|last| at as usize <= last);
+    if !fits(to) {
+        no_such_register();
+    }
+    let from = from.map(|at| match fits(at) {
+        true => cells.as_ptr().cast::<Chunk<u32>>().wrapping_add(at as usize),
+        false if at == ROW => std::ptr::with_exposed_provenance(*row),
+        false => no_such_register(),
+    });
+    // SAFETY: so many chunks lie in the file, as just checked.
+    (from, unsafe { cells.get_unchecked(to as usize..to as usize + *chunks) })
+}
+
 /// One place for all operations, which stay small so.
 #[cold]
 #[inline(never)]
@@ -94,6 +121,15 @@ pub(super) fn no_such_register() -> ! {
 }
 
 impl Frame {
+    /// Says where the operand [`ROW`] is.
+    ///
+    /// # Safety
+    /// As many chunks as an operation is asked for can be read there, until another row is named; nobody
+    /// writes them meanwhile.
+    pub(super) unsafe fn set_row(&mut self, row: *const u8) {
+        self.row = row.expose_provenance();
+    }
+
     /// Makes room for so many chunks of each width and so many scalars and bytes of storage.
     pub(super) fn reserve(&mut self, sizes: &Sizes) {
         fn grow<T: Clone>(file: &mut Vec<T>, len: usize, zero: T) {

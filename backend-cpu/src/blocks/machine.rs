@@ -136,6 +136,8 @@ pub(super) enum Inst {
     },
     Load(Access),
     Store(Access),
+    /// Names the row of memory that an operand of the next vector operation is.
+    Row(Access),
     LoadRow(Access),
     StoreRow(Access),
     Gather(Access),
@@ -212,6 +214,11 @@ pub(super) unsafe fn run(code: &[Inst], frame: &mut Frame) {
             Inst::Load(ref access) => unsafe { load(frame, access) },
             // SAFETY: as above.
             Inst::Store(ref access) => unsafe { store(frame, access) },
+            Inst::Row(ref access) => {
+                let start = access.start(frame);
+                // SAFETY: the caller's promise, for all lanes.
+                unsafe { frame.set_row(start) };
+            }
             // SAFETY: as above.
             Inst::LoadRow(ref access) => unsafe {
                 match access.width {

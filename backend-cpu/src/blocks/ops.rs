@@ -6,7 +6,7 @@
 //! NaN. What has no row here runs lane by lane.
 
 use super::LANES;
-use super::frame::{Chunk, Frame, STEP, Word, no_such_register, registers};
+use super::frame::{Chunk, Frame, STEP, Word, no_such_register, operands, registers};
 use std::array::from_fn;
 use zyx_core::{BinaryOp, DType, UnaryOp};
 
@@ -29,6 +29,18 @@ fn map2<W: Word>(frame: &mut Frame, [d, a, b, _]: [u32; 4], f: impl Fn(W, W) -> 
     let [x, y, z] = registers(W::file(frame), n, [a, b, d]);
     for ((x, y), z) in x.iter().zip(y).zip(z) {
         let (x, y) = (x.get(), y.get());
+        z.set(from_fn(|i| f(x[i], y[i])));
+    }
+}
+
+/// As [`map2`] of `f32`, one of whose operands may be a row of memory ([`takes_rows`]).
+#[inline(always)]
+fn rows2(frame: &mut Frame, [d, a, b, _]: [u32; 4], f: impl Fn(u32, u32) -> u32) {
+    let ([x, y], z) = operands(frame, [a, b], d);
+    for (i, z) in z.iter().enumerate() {
+        // SAFETY: operands are registers of as many chunks as there are of the result, or a row of memory
+        // of which as many can be read.
+        let [x, y] = [x, y].map(|p| unsafe { p.wrapping_add(i).read_unaligned() });
         z.set(from_fn(|i| f(x[i], y[i])));
     }
 }
@@ -115,18 +127,18 @@ fn f64s(f: impl Fn(f64, f64) -> f64) -> impl Fn(u64, u64) -> u64 {
 
 /// `f` on numbers kept in words of the same width.
 macro_rules! float_rows {
-    ($op:expr, $word:ty, $float:ty, $numbers:ident) => {{
+    ($op:expr, $word:ty, $float:ty, $map:ident, $numbers:ident) => {{
         type F = $float;
         fn at(x: $word) -> F {
             F::from_bits(x)
         }
         Some(match $op {
-            BinaryOp::Add => |m, r| map2(m, r, $numbers(|x, y| x + y)),
-            BinaryOp::Sub => |m, r| map2(m, r, $numbers(|x, y| x - y)),
-            BinaryOp::Mul => |m, r| map2(m, r, $numbers(|x, y| x * y)),
-            BinaryOp::Div => |m, r| map2(m, r, $numbers(|x, y| x / y)),
-            BinaryOp::Max => |m, r| map2(m, r, $numbers(|x, y| larger!(x, y))),
-            BinaryOp::Min => |m, r| map2(m, r, $numbers(|x, y| smaller!(x, y))),
+            BinaryOp::Add => |m, r| $map(m, r, $numbers(|x, y| x + y)),
+            BinaryOp::Sub => |m, r| $map(m, r, $numbers(|x, y| x - y)),
+            BinaryOp::Mul => |m, r| $map(m, r, $numbers(|x, y| x * y)),
+            BinaryOp::Div => |m, r| $map(m, r, $numbers(|x, y| x / y)),
+            BinaryOp::Max => |m, r| $map(m, r, $numbers(|x, y| larger!(x, y))),
+            BinaryOp::Min => |m, r| $map(m, r, $numbers(|x, y| smaller!(x, y))),
             BinaryOp::Lt => |m, r| compare::<$word>(m, r, |x, y| at(x) < at(y)),
             BinaryOp::Le => |m, r| compare::<$word>(m, r, |x, y| at(x) <= at(y)),
             BinaryOp::Eq => |m, r| compare::<$word>(m, r, |x, y| at(x) == at(y)),
@@ -190,11 +202,17 @@ macro_rules! bits {
     };
 }
 
+/// Whether an operand of the loop that [`binary`] gives may be a row of memory.
+pub(super) fn takes_rows(op: BinaryOp, dtype: DType) -> bool {
+    use BinaryOp::{Add, Div, Max, Min, Mul, Sub};
+    dtype == DType::F32 && matches!(op, Add | Sub | Mul | Div | Max | Min)
+}
+
 /// A binary op on vectors of `dtype`.
 pub(super) fn binary(op: BinaryOp, dtype: DType) -> Option<VectorOp> {
     match dtype {
-        DType::F32 => float_rows!(op, u32, f32, f32s),
-        DType::F64 => float_rows!(op, u64, f64, f64s),
+        DType::F32 => float_rows!(op, u32, f32, rows2, f32s),
+        DType::F64 => float_rows!(op, u64, f64, map2, f64s),
         DType::I32 if op == BinaryOp::Shr => {
             Some(|m, r| map2::<u32>(m, r, |x, y| ((x as i32) >> y.min(31)) as u32))
         }

@@ -4,7 +4,7 @@
 //! that are shared by values that do not live at once, so few that they stay in the first-level
 //! cache. Literals, splats of literals and lane numbers are made once, in front of everything.
 
-use super::frame::{STEP, Sizes};
+use super::frame::{ROW, STEP, Sizes};
 use super::functions;
 use super::machine::{Access, Each, Inst, NONE, ScalarOp};
 use super::ops::{self, Product, VectorOp};
@@ -73,6 +73,8 @@ struct Translate<'a> {
     splats: FxHashMap<(u64, u8), u32>,
     lane_numbers: FxHashMap<u8, u32>,
     slots: Vec<Val>,
+    /// The use of the last operand that stays in memory.
+    row_until: usize,
     bases: FxHashMap<Value, u32>,
     arrays: Vec<(u32, usize)>,
     storage: usize,
@@ -114,6 +116,7 @@ pub(super) fn translate(
         splats: FxHashMap::default(),
         lane_numbers: FxHashMap::default(),
         slots: vec![Val::None; facts.n_slots],
+        row_until: 0,
         bases: FxHashMap::default(),
         arrays: Vec::new(),
         storage: 0,
@@ -296,7 +299,7 @@ impl Translate<'_> {
     /// An operation on the registers of `r` that `vectors` says are such.
     #[inline(never)]
     fn push_vector(&mut self, f: VectorOp, r: [u32; 4], vectors: [bool; 4], lanes: u8) {
-        let named = std::array::from_fn(|i| if vectors[i] { r[i] } else { NONE });
+        let named = std::array::from_fn(|i| if vectors[i] && r[i] != ROW { r[i] } else { NONE });
         self.push(Inst::Vector { f, r, chunks: lanes.div_ceil(STEP as u8) }, named);
     }
 
@@ -608,6 +611,31 @@ impl Translate<'_> {
         self.with(value, vector, scalar, &[x, y])
     }
 
+    /// The only use of a load of whole chunks, if that is an operation which reads them where they are: no
+    /// other one does meanwhile, and nothing is written.
+    #[inline(never)]
+    fn row_use(&self, load: Value, ty: Type) -> Option<usize> {
+        let at = load.idx();
+        let own = self.facts.uses[at] == 1 && self.facts.target[at].is_none();
+        if !own || !usize::from(ty.lanes).is_multiple_of(STEP) || at < self.row_until {
+            return None;
+        }
+        for (i, &op) in self.kernel.ops().iter().enumerate().take(self.live.len()).skip(at + 1) {
+            match op {
+                Op::Binary { op, x, y } if x == load || y == load => {
+                    // Products that are computed elsewhere are not live, and a literal is no vector.
+                    let plain = [Value(i as u32), x, y].iter().all(|v| self.live[v.idx()]);
+                    let fits = ops::takes_rows(op, ty.dtype) && self.kernel.constant(y).is_none();
+                    return Some(i).filter(|_| plain && fits);
+                }
+                Op::Load { order: Order::Plain, .. } => {}
+                _ if op.is_pure() => {}
+                _ => return None,
+            }
+        }
+        None
+    }
+
     /// The product plus a literal that `value` is: the product's factors and the literal's bits.
     fn step(&self, value: Value) -> Option<(Value, Value, u64)> {
         let &(product, Product::Plus) = self.products.get(&value)? else { return None };
@@ -741,8 +769,16 @@ impl Translate<'_> {
             self.set(value, Self::place(ty, to));
             return Ok(());
         }
+        let (mut access, scattered) = self.access(buf, index, ty, NONE)?;
+        let plain = !scattered && access.guard == NONE && access.mask == NONE;
+        if plain && let Some(at) = self.row_use(value, ty) {
+            self.row_until = at;
+            self.push(Inst::Row(access), [NONE; 4]);
+            self.set(value, Val::Vector(ROW));
+            return Ok(());
+        }
         let to = self.target(value, ty);
-        let (access, scattered) = self.access(buf, index, ty, to)?;
+        access.value = to;
         let inst = match (ty.is_vector(), scattered) {
             (false, _) => Inst::Load(access),
             (true, false) => Inst::LoadRow(access),
@@ -963,7 +999,7 @@ fn place(inst: &mut Inst, named: [u32; 4], first: impl Fn(u32) -> u32) {
             at(1, &mut a.index);
             at(2, &mut a.mask);
         }
-        Inst::Load(_) | Inst::Store(_) => {}
+        Inst::Load(_) | Inst::Store(_) | Inst::Row(_) => {}
         Inst::Add { .. } | Inst::Mul { .. } | Inst::Move { .. } | Inst::Scalar { .. } => {}
         Inst::Select { .. } | Inst::Loop { .. } | Inst::Next { .. } | Inst::If { .. } => {}
     }

@@ -276,13 +276,15 @@ pub(super) struct VecInst {
     pub(super) broadcast: bool,
 }
 
-/// An element of a vector. Whether an integer has a sign stands in the operation; halves are `I16`.
+/// An element of a vector. Whether an integer has a sign stands in the operation. Halves are `I16` but
+/// where a machine computes in them ([`Has::Halves`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Elem {
     I8,
     I16,
     I32,
     I64,
+    F16,
     F32,
     F64,
 }
@@ -292,7 +294,7 @@ impl Elem {
     pub(super) const fn size(self) -> usize {
         match self {
             Self::I8 => 1,
-            Self::I16 => 2,
+            Self::I16 | Self::F16 => 2,
             Self::I32 | Self::F32 => 4,
             Self::I64 | Self::F64 => 8,
         }
@@ -318,7 +320,7 @@ impl Elem {
     }
 
     pub(super) const fn is_float(self) -> bool {
-        matches!(self, Self::F32 | Self::F64)
+        matches!(self, Self::F16 | Self::F32 | Self::F64)
     }
 }
 
@@ -485,6 +487,8 @@ pub(super) enum Has {
     Gather,
     /// Stores past the caches.
     Streaming,
+    /// Arithmetic and comparisons of `f16`.
+    Halves,
 }
 
 /// How vectors of bools are held.

@@ -179,7 +179,7 @@ impl Writer {
             #[cfg(any(test, not(target_arch = "aarch64")))]
             Isa::Avx2 | Isa::Avx512 => Self::X86(x86::Writer::new(isa)),
             #[cfg(any(test, target_arch = "aarch64"))]
-            Isa::Neon => Self::Arm(arm::Writer::new(isa)),
+            Isa::Neon { .. } => Self::Arm(arm::Writer::new(isa)),
         }
     }
 

@@ -93,7 +93,7 @@ impl Isa {
             #[cfg(any(test, not(target_arch = "aarch64")))]
             Self::Avx512 => &AVX512,
             #[cfg(any(test, target_arch = "aarch64"))]
-            Self::Neon => &NEON,
+            Self::Neon { .. } => &NEON,
         }
     }
 }

@@ -61,7 +61,10 @@ pub(crate) enum Isa {
     Avx512,
     /// What every 64-bit Arm processor has: thirty-two 128-bit registers.
     #[cfg(any(test, target_arch = "aarch64"))]
-    Neon,
+    Neon {
+        /// Whether it computes in `f16` (FEAT_FP16).
+        halves: bool,
+    },
 }
 
 impl Isa {
@@ -86,9 +89,14 @@ impl Isa {
             }
         }
         #[cfg(target_arch = "aarch64")]
-        return Some(Self::Neon);
+        return Some(Self::Neon { halves: std::arch::is_aarch64_feature_detected!("fp16") });
         #[cfg(not(target_arch = "aarch64"))]
         None
+    }
+
+    /// Whether kernels may compute in `f16`.
+    pub(crate) const fn computes_halves(self) -> bool {
+        self.has(Has::Halves)
     }
 
     /// Bytes of a full vector register.
@@ -99,7 +107,7 @@ impl Isa {
             #[cfg(any(test, not(target_arch = "aarch64")))]
             Self::Avx512 => 64,
             #[cfg(any(test, target_arch = "aarch64"))]
-            Self::Neon => 16,
+            Self::Neon { .. } => 16,
         }
     }
 
@@ -117,7 +125,7 @@ impl Isa {
             Self::Avx512 => 32,
             // One is left to sequences of the emitter.
             #[cfg(any(test, target_arch = "aarch64"))]
-            Self::Neon => 31,
+            Self::Neon { .. } => 31,
         }
     }
 
@@ -150,7 +158,7 @@ impl Isa {
     pub(super) const fn folds_memory(self) -> bool {
         match self {
             #[cfg(any(test, target_arch = "aarch64"))]
-            Self::Neon => false,
+            Self::Neon { .. } => false,
             #[cfg(any(test, not(target_arch = "aarch64")))]
             _ => true,
         }
@@ -187,7 +195,9 @@ impl Isa {
                     | Has::Streaming
             ),
             #[cfg(any(test, target_arch = "aarch64"))]
-            Self::Neon => matches!(
+            Self::Neon { halves } if matches!(what, Has::Halves) => halves,
+            #[cfg(any(test, target_arch = "aarch64"))]
+            Self::Neon { .. } => matches!(
                 what,
                 Has::ShrI64
                     | Has::AbsI64

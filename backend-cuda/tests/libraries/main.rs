@@ -8,10 +8,10 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
-use backend_cuda::Cuda;
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
+use zyx_backend_cuda::Cuda;
 use zyx_core::hal::{
     Backend, Call, ContractDim, ContractSpec, ConvolutionAxis, ConvolutionSpec, Convolved, Device,
 };

@@ -1,13 +1,13 @@
 //! The driver's assembler as a library that needs no driver: nvJitLink, which NVRTC's installer brings.
 
 use crate::missing;
-use backend_cuda::{CudaDevice, Resources};
 use libloading::Library;
 use std::env;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::LazyLock;
+use zyx_backend_cuda::{CudaDevice, Resources};
 use zyx_core::hal::Caps;
 use zyx_core::ir::Kernel;
 use zyx_core::testing::rewritten;

@@ -3,7 +3,7 @@
 
 use super::assembler::{assemble, assembler};
 use super::{ARCHS, archs, compiler};
-use backend_cuda::{Cuda, CudaDevice};
+use zyx_backend_cuda::{Cuda, CudaDevice};
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind, Op, ShuffleKind, verify_for};
 use zyx_core::legalize::legalize;
 use zyx_core::reference::Reference;

@@ -3,7 +3,7 @@
 
 use crate::compiler;
 use crate::suite::{Gate, Noted};
-use backend_cuda::{Cuda, CudaDevice};
+use zyx_backend_cuda::{Cuda, CudaDevice};
 use zyx_core::ir::Op;
 use zyx_core::testing::rewritten;
 use zyx_core::{Conv2dOptions, DType, Device, Runtime, Tensor};

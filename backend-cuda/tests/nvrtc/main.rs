@@ -18,11 +18,11 @@ mod convolutions;
 mod suite;
 
 use assembler::{assemble, assembler};
-use backend_cuda::{Cuda, CudaDevice, Nvrtc, Resources};
 use std::env;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use zyx_backend_cuda::{Cuda, CudaDevice, Nvrtc, Resources};
 use zyx_core::DType;
 use zyx_core::ir::{Kernel, Op, verify_for};
 use zyx_core::legalize::legalize;

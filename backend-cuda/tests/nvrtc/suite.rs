@@ -5,13 +5,13 @@
 
 use crate::assembler::{assemble, assembler};
 use crate::{COLUMNS, archs, record, row};
-use backend_cuda::{Cuda, CudaDevice};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+use zyx_backend_cuda::{Cuda, CudaDevice};
 use zyx_core::Runtime;
 use zyx_core::hal::{Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo, Traffic};
 use zyx_core::ir::interp::{Options, Program};

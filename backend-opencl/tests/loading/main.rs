@@ -3,9 +3,9 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
-use backend_opencl::OpenCl;
 use std::ffi::OsStr;
 use std::sync::Arc;
+use zyx_backend_opencl::OpenCl;
 use zyx_core::hal::{Backend, Device as _, DeviceError};
 use zyx_core::{DType, Device, Result, Runtime, Tensor};
 use zyx_tests::stubs::{Folder, alone, is_alone};

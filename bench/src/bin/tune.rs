@@ -11,10 +11,10 @@ use std::collections::HashSet;
 use std::error::Error;
 use std::time::{Duration, Instant};
 use zyx::data::Progress;
-use zyx::hal::Caps;
-use zyx::ir::Kernel;
-use zyx::tune::Knobs;
-use zyx::tune::candidates::{Candidate, extensions};
+use zyx::internals::hal::Caps;
+use zyx::internals::ir::Kernel;
+use zyx::internals::tune::Knobs;
+use zyx::internals::tune::candidates::{Candidate, extensions};
 use zyx::{Device, OpenDevice as _, Tensor};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;

@@ -4,7 +4,7 @@
 //! f64; masked stores exist too but take dozens of cycles on AMD, and tails of half precision have
 //! none, so those copy.
 
-use super::{Element, Load, MAX_LANES, Real, Save, Simd, save_as_it_is, save_by_element};
+use super::{Element, Factors, Load, MAX_LANES, Real, Save, Simd, save_as_it_is, save_by_element};
 use half::{bf16, f16};
 use std::arch::x86_64::*;
 
@@ -127,6 +127,94 @@ impl Simd for F32 {
                 r[4 + j] = _mm256_permute2f128_ps::<0x31>(x, y);
             }
         }
+    }
+}
+
+/// 8 quads of bytes, those of A signed; needs AVX-VNNI, too (Alder Lake, Zen 5).
+#[derive(Clone, Copy)]
+pub(crate) struct Quads;
+
+/// 8 pairs of words.
+#[derive(Clone, Copy)]
+pub(crate) struct Words;
+
+/// Vectors of all kinds have the same bits.
+#[inline(always)]
+unsafe fn ints(v: __m256) -> __m256i {
+    // SAFETY: the machine has AVX2.
+    unsafe { _mm256_castps_si256(v) }
+}
+
+/// As [`ints`], the other way.
+#[inline(always)]
+unsafe fn floats(v: __m256i) -> __m256 {
+    // SAFETY: the machine has AVX2.
+    unsafe { _mm256_castsi256_ps(v) }
+}
+
+/// What does not depend on the size of factors.
+macro_rules! eight_factors {
+    () => {
+        type F = F32;
+
+        #[inline(always)]
+        unsafe fn add(a: __m256, b: __m256) -> __m256 {
+            // SAFETY: the machine has AVX2.
+            unsafe { floats(_mm256_add_epi32(ints(a), ints(b))) }
+        }
+    };
+}
+
+impl Factors for Quads {
+    eight_factors!();
+    const DEPTH: usize = 4;
+    const SIGNED: Option<[bool; 2]> = Some([true, false]);
+
+    #[inline(always)]
+    unsafe fn dot(sums: __m256, a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the machine has AVX-VNNI.
+        unsafe { floats(_mm256_dpbusd_avx_epi32(ints(sums), ints(b), ints(a))) }
+    }
+
+    #[inline(always)]
+    unsafe fn add_up(sums: __m256, factors: __m256, side: usize) -> __m256 {
+        // SAFETY: the machine has AVX-VNNI.
+        unsafe {
+            let ones = floats(_mm256_set1_epi8(1));
+            if side == 0 { Self::dot(sums, factors, ones) } else { Self::dot(sums, ones, factors) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn scale(sums: __m256, term: i32, factor: i32) -> __m256 {
+        // SAFETY: the machine has AVX2.
+        unsafe {
+            let sums = _mm256_add_epi32(ints(sums), _mm256_set1_epi32(term));
+            floats(_mm256_mullo_epi32(sums, _mm256_set1_epi32(factor)))
+        }
+    }
+}
+
+impl Factors for Words {
+    eight_factors!();
+    const DEPTH: usize = 2;
+    const SIGNED: Option<[bool; 2]> = None;
+    const OPS: f64 = 2.0;
+
+    #[inline(always)]
+    unsafe fn dot(sums: __m256, a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the machine has AVX2.
+        unsafe { floats(_mm256_add_epi32(ints(sums), _mm256_madd_epi16(ints(a), ints(b)))) }
+    }
+
+    #[inline(always)]
+    unsafe fn add_up(_: __m256, _: __m256, _: usize) -> __m256 {
+        unreachable!("invariant: words need no sums")
+    }
+
+    #[inline(always)]
+    unsafe fn scale(_: __m256, _: i32, _: i32) -> __m256 {
+        unreachable!("invariant: words need no sums")
     }
 }
 

@@ -3,7 +3,10 @@
 //! Needs AVX-512 F, BW, DQ and VL, which every machine with 512-bit vectors worth using has
 //! (Skylake-X of 2017 on, Zen 4 on); these imply AVX2, FMA and F16C.
 
-use super::{Load, MAX_LANES, Real, Save, Simd, Zip, save_as_it_is, save_by_element};
+use super::bytes::Baseline;
+use super::{
+    Factors, Interleave, Load, MAX_LANES, Real, Save, Simd, Zip, save_as_it_is, save_by_element,
+};
 use half::{bf16, f16};
 use std::arch::x86_64::*;
 
@@ -227,6 +230,131 @@ impl Zip for Pairs {
             }
             _mm512_mask_blend_ps(mask, v, _mm512_castsi512_ps(pairs))
         }
+    }
+}
+
+/// 16 quads of bytes, those of A signed; needs AVX-512 VNNI, too (Cascade Lake, Ice Lake, Zen 4).
+#[derive(Clone, Copy)]
+pub(crate) struct Quads;
+
+/// Vectors of all kinds have the same bits.
+#[inline(always)]
+unsafe fn ints(v: __m512) -> __m512i {
+    // SAFETY: the machine has AVX-512.
+    unsafe { _mm512_castps_si512(v) }
+}
+
+/// As [`ints`], the other way.
+#[inline(always)]
+unsafe fn floats(v: __m512i) -> __m512 {
+    // SAFETY: the machine has AVX-512.
+    unsafe { _mm512_castsi512_ps(v) }
+}
+
+impl Factors for Quads {
+    type F = F32;
+    const DEPTH: usize = 4;
+    const SIGNED: Option<[bool; 2]> = Some([true, false]);
+
+    #[inline(always)]
+    unsafe fn dot(sums: __m512, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the machine has AVX-512 VNNI.
+        unsafe { floats(_mm512_dpbusd_epi32(ints(sums), ints(b), ints(a))) }
+    }
+
+    #[inline(always)]
+    unsafe fn add_up(sums: __m512, factors: __m512, side: usize) -> __m512 {
+        // SAFETY: the machine has AVX-512 VNNI.
+        unsafe {
+            let ones = floats(_mm512_set1_epi8(1));
+            if side == 0 { Self::dot(sums, factors, ones) } else { Self::dot(sums, ones, factors) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the machine has AVX-512.
+        unsafe { floats(_mm512_add_epi32(ints(a), ints(b))) }
+    }
+
+    #[inline(always)]
+    unsafe fn scale(sums: __m512, term: i32, factor: i32) -> __m512 {
+        // SAFETY: the machine has AVX-512.
+        unsafe {
+            let sums = _mm512_add_epi32(ints(sums), _mm512_set1_epi32(term));
+            floats(_mm512_mullo_epi32(sums, _mm512_set1_epi32(factor)))
+        }
+    }
+}
+
+/// [`Baseline`] with masks.
+#[derive(Clone, Copy)]
+pub(crate) struct Masked;
+
+impl Interleave for Masked {
+    type Row = __m128i;
+    const FORM: Option<(usize, usize)> = Some((Quads::DEPTH, F32::LANES));
+
+    #[inline(always)]
+    unsafe fn no_row() -> __m128i {
+        // SAFETY: the caller's contract.
+        unsafe { Baseline::no_row() }
+    }
+
+    #[inline(always)]
+    unsafe fn row(p: *const u8) -> __m128i {
+        // SAFETY: the caller's contract.
+        unsafe { Baseline::row(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn insert(row: __m128i, p: *const u8, step: isize, (lo, hi): (usize, usize)) -> __m128i {
+        // SAFETY: the masks admit lanes lo..hi, which the caller passes as readable, and what lies between
+        // two of them.
+        unsafe {
+            match step {
+                1 => _mm_mask_loadu_epi8(row, mask16(lo, hi), p.cast()),
+                2 => {
+                    let admitted = ((1_u64 << (2 * hi - 1)) - (1 << (2 * lo))) as __mmask32;
+                    let both = _mm256_maskz_loadu_epi8(admitted, p.cast());
+                    _mm_or_si128(row, _mm256_cvtepi16_epi8(both))
+                }
+                _ => Baseline::insert(row, p, step, (lo, hi)),
+            }
+        }
+    }
+
+    /// The rows are quarters of a vector, whose doublewords are transposed, then the bytes of each
+    /// quarter.
+    #[inline(always)]
+    unsafe fn interleave(rows: [__m128i; 4], mask: u8, depth: usize, dst: *mut f32, n: usize) {
+        let [a, b, c, d] = rows;
+        // SAFETY: the caller passes room for so many numbers; the machine has AVX-512.
+        unsafe {
+            if (n, depth) != (F32::LANES, Quads::DEPTH) {
+                return Baseline::interleave(rows, mask, depth, dst, n);
+            }
+            let rows = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(a), b);
+            let rows = _mm512_inserti32x4::<3>(_mm512_inserti32x4::<2>(rows, c), d);
+            let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            let rows = _mm512_permutexvar_epi32(order, rows);
+            let bytes = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            let quads = _mm512_shuffle_epi8(rows, _mm512_broadcast_i32x4(bytes));
+            let quads = _mm512_xor_si512(quads, _mm512_set1_epi8(mask.cast_signed()));
+            F32::store(dst, floats(quads));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn transpose(
+        columns: [*const u8; 4],
+        mask: u8,
+        depth: usize,
+        dst: *mut f32,
+        stride: usize,
+    ) {
+        // SAFETY: the caller's contract.
+        unsafe { Baseline::transpose(columns, mask, depth, dst, stride) }
     }
 }
 

@@ -12,10 +12,19 @@
 pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512;
+pub(super) mod bytes;
 #[cfg(target_arch = "aarch64")]
 pub(super) mod neon;
 pub(super) mod portable;
 
+/// The vectors in which products of several steps of `bf16` are packed.
+#[cfg(target_arch = "x86_64")]
+pub(super) use avx512::Pairs;
+#[cfg(target_arch = "aarch64")]
+pub(super) use neon::F32 as Pairs;
+
+use super::bytes::Write;
+use super::tile::TileArgs;
 use half::{bf16, f16};
 
 /// A number an operand or result may be stored as; conversions to and from both accumulators.
@@ -166,6 +175,68 @@ pub(super) trait Zip: Simd<Elem = f32> {
         hi: usize,
     ) -> Self::V;
 }
+
+/// Factors in the place of `f32`, each the bytes of four steps of k or the words of two, whose
+/// products are added to `i32`.
+pub(super) trait Factors: Copy + 'static {
+    /// What vectors are moved by.
+    type F: Simd<Elem = f32>;
+    /// Steps in a factor.
+    const DEPTH: usize;
+    /// Whether bytes of A and B are multiplied as signed; `None` if words are multiplied.
+    const SIGNED: Option<[bool; 2]>;
+    /// Instructions of [`Factors::dot`].
+    const OPS: f64 = 1.0;
+
+    /// Whether tiles read A from strips.
+    const STRIPS: bool = false;
+
+    /// A tile of MR rows by NV vectors, as [`tile`](super::bytes::tile) makes it.
+    #[inline(always)]
+    unsafe fn tile<const MR: usize, const NV: usize>(t: &TileArgs<f32>, write: Write) {
+        // SAFETY: the caller's contract.
+        unsafe { super::bytes::tile::<Self, MR, NV>(t, write) }
+    }
+    /// `sums` and the products of the factors of each lane.
+    unsafe fn dot(sums: V<Self>, a: V<Self>, b: V<Self>) -> V<Self>;
+    /// `sums` and the bytes of the factors of each lane, which are of A (0) or B (1).
+    unsafe fn add_up(sums: V<Self>, factors: V<Self>, side: usize) -> V<Self>;
+    /// `a + b`.
+    unsafe fn add(a: V<Self>, b: V<Self>) -> V<Self>;
+    /// `(sums + term) * factor`.
+    unsafe fn scale(sums: V<Self>, term: i32, factor: i32) -> V<Self>;
+}
+
+/// Copies of bytes from rows of 16 columns to factors side by side.
+pub(super) trait Interleave: Copy + 'static {
+    /// 16 bytes of one step.
+    type Row: Copy;
+    /// Steps in a factor and factors in a vector, if there is but one answer.
+    const FORM: Option<(usize, usize)> = None;
+
+    /// Zeros.
+    unsafe fn no_row() -> Self::Row;
+    /// The 16 bytes at `p`.
+    unsafe fn row(p: *const u8) -> Self::Row;
+    /// `row` with lanes `lo..hi`, which are zero there, replaced by the bytes so many steps from `p`;
+    /// touches nothing else.
+    unsafe fn insert(row: Self::Row, p: *const u8, step: isize, lanes: (usize, usize))
+    -> Self::Row;
+    /// Writes the first `n` factors of `depth` rows, rounded up to fours, each byte of which is
+    /// changed as [`Form::mask`](super::bytes::Form::mask) says.
+    unsafe fn interleave(rows: [Self::Row; 4], mask: u8, depth: usize, dst: *mut f32, n: usize);
+    /// Writes four rows, so far apart, of the factors of four columns, whose steps are adjacent.
+    unsafe fn transpose(
+        columns: [*const u8; 4],
+        mask: u8,
+        depth: usize,
+        dst: *mut f32,
+        stride: usize,
+    );
+}
+
+/// A vector of factors, or of sums.
+pub(super) type V<S> = <<S as Factors>::F as Simd>::V;
 
 /// Stores with conversion to `E`.
 pub(super) trait Save<E: Element>: Simd {

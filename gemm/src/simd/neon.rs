@@ -1,11 +1,15 @@
 //! 128-bit vectors with fused multiply-add by lanes: 4 f32 or 2 f64; tails lane by lane.
 //!
 //! Needs NEON, which every 64-bit Arm processor that runs an operating system has. Halves are
-//! converted by instructions that NEON has had from the beginning; `bfdot` is an extension of its
+//! converted by instructions that NEON has had from the beginning; `bfmmla` is an extension of its
 //! own (Armv8.6: Neoverse V1 and N2, Apple's M2, Cortex-A510 on). What the intrinsics of stable Rust
 //! lack is one instruction of assembly.
 
-use super::{Element, Load, MAX_LANES, Real, Save, Simd, Zip, save_as_it_is, save_by_element};
+use super::{
+    Element, Factors, Load, MAX_LANES, Real, Save, Simd, Zip, save_as_it_is, save_by_element,
+};
+use crate::bytes::{BEHIND, Write};
+use crate::tile::{TileArgs, prefetch_row, unrolled};
 use half::{bf16, f16};
 use std::arch::aarch64::*;
 use std::arch::asm;
@@ -17,12 +21,6 @@ pub(crate) struct F32;
 /// 2 f64.
 #[derive(Clone, Copy)]
 pub(crate) struct F64;
-
-/// 4 pairs of bf16 as factors, 4 f32 as sums; needs `bfdot`, too.
-///
-/// Products are exact; a sum of two, and that with what is there, are rounded to odd.
-#[derive(Clone, Copy)]
-pub(crate) struct Pairs;
 
 /// One instruction, of the form `[operation, arrangements of sums, of B, element of A]`.
 macro_rules! multiply_add {
@@ -314,106 +312,7 @@ impl Simd for F32 {
     }
 }
 
-/// What does not multiply is done as with [`F32`]: there it makes no difference what the bits mean.
-impl Simd for Pairs {
-    type Elem = f32;
-    type V = float32x4_t;
-    const LANES: usize = F32::LANES;
-    const BY_LANE: bool = true;
-
-    chunks_along!(f32, float32x4_t, ["bfdot" ".4s" ".8h" ".2h"], [0 1 2 3]);
-
-    #[inline(always)]
-    unsafe fn zero() -> float32x4_t {
-        // SAFETY: the caller's contract.
-        unsafe { F32::zero() }
-    }
-
-    #[inline(always)]
-    unsafe fn splat(p: *const f32) -> float32x4_t {
-        // SAFETY: the caller's contract.
-        unsafe { F32::splat(p) }
-    }
-
-    #[inline(always)]
-    unsafe fn load(p: *const f32) -> float32x4_t {
-        // SAFETY: the caller's contract.
-        unsafe { F32::load(p) }
-    }
-
-    #[inline(always)]
-    unsafe fn load_first(p: *const f32, n: usize) -> float32x4_t {
-        // SAFETY: the caller's contract.
-        unsafe { F32::load_first(p, n) }
-    }
-
-    #[inline(always)]
-    unsafe fn store(p: *mut f32, v: float32x4_t) {
-        // SAFETY: the caller's contract.
-        unsafe { F32::store(p, v) }
-    }
-
-    #[inline(always)]
-    unsafe fn store_first(p: *mut f32, n: usize, v: float32x4_t) {
-        // SAFETY: the caller's contract.
-        unsafe { F32::store_first(p, n, v) }
-    }
-
-    #[inline(always)]
-    unsafe fn mul_add(a: float32x4_t, b: float32x4_t, mut c: float32x4_t) -> float32x4_t {
-        // SAFETY: the machine has the extension; only registers are touched.
-        unsafe {
-            asm!("bfdot {:v}.4s, {:v}.8h, {:v}.8h", inlateout(vreg) c, in(vreg) a, in(vreg) b,
-                options(pure, nomem, nostack, preserves_flags));
-        }
-        c
-    }
-
-    #[inline(always)]
-    unsafe fn mul_add_lane(
-        a: float32x4_t,
-        lane: usize,
-        b: float32x4_t,
-        mut c: float32x4_t,
-    ) -> float32x4_t {
-        macro_rules! bfdot {
-            ($lane:literal) => {
-                asm!(concat!("bfdot {:v}.4s, {:v}.8h, {:v}.2h[", $lane, "]"), inlateout(vreg) c,
-                    in(vreg) b, in(vreg) a, options(pure, nomem, nostack, preserves_flags))
-            };
-        }
-        // SAFETY: the machine has the extension; only registers are touched.
-        unsafe {
-            match lane {
-                0 => bfdot!(0),
-                1 => bfdot!(1),
-                2 => bfdot!(2),
-                _ => bfdot!(3),
-            }
-        }
-        c
-    }
-
-    #[inline(always)]
-    unsafe fn add(a: float32x4_t, b: float32x4_t) -> float32x4_t {
-        // SAFETY: the caller's contract.
-        unsafe { F32::add(a, b) }
-    }
-
-    #[inline(always)]
-    unsafe fn sum(v: float32x4_t) -> f32 {
-        // SAFETY: the caller's contract.
-        unsafe { F32::sum(v) }
-    }
-
-    #[inline(always)]
-    unsafe fn transpose(r: &mut [float32x4_t; MAX_LANES]) {
-        // SAFETY: the caller's contract.
-        unsafe { F32::transpose(r) }
-    }
-}
-
-impl Zip for Pairs {
+impl Zip for F32 {
     #[inline(always)]
     unsafe fn zip(x: *const bf16, y: *const bf16) -> float32x4_t {
         // SAFETY: the caller passes 4 readable elements at both; the machine has NEON.
@@ -441,6 +340,270 @@ impl Zip for Pairs {
             }
             Self::load(pairs.as_ptr().cast())
         }
+    }
+}
+
+/// 4 quads of bytes, all signed; needs the dot products of Armv8.2 (Cortex-A55 and A76, Neoverse,
+/// Apple's A13 on).
+#[derive(Clone, Copy)]
+pub(crate) struct Quads;
+
+/// The same for processors without them: bytes of eight numbers are multiplied at a time, pairs of
+/// neighbouring products added to sums, two of which make one in the end.
+#[derive(Clone, Copy)]
+pub(crate) struct Halves;
+
+/// Vectors of all kinds have the same bits.
+#[inline(always)]
+unsafe fn ints(v: float32x4_t) -> int32x4_t {
+    // SAFETY: the machine has NEON.
+    unsafe { vreinterpretq_s32_f32(v) }
+}
+
+/// As [`ints`], the other way.
+#[inline(always)]
+unsafe fn floats(v: int32x4_t) -> float32x4_t {
+    // SAFETY: the machine has NEON.
+    unsafe { vreinterpretq_f32_s32(v) }
+}
+
+/// What does not multiply.
+macro_rules! four_quads {
+    () => {
+        type F = F32;
+        const DEPTH: usize = 4;
+        const SIGNED: Option<[bool; 2]> = Some([true, true]);
+        const STRIPS: bool = true;
+
+        #[inline(always)]
+        unsafe fn add_up(sums: float32x4_t, factors: float32x4_t, _: usize) -> float32x4_t {
+            // SAFETY: the machine has NEON.
+            unsafe {
+                let pairs = vpaddlq_s8(vreinterpretq_s8_f32(factors));
+                floats(vpadalq_s16(ints(sums), pairs))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn add(a: float32x4_t, b: float32x4_t) -> float32x4_t {
+            // SAFETY: the machine has NEON.
+            unsafe { floats(vaddq_s32(ints(a), ints(b))) }
+        }
+
+        #[inline(always)]
+        unsafe fn scale(sums: float32x4_t, term: i32, factor: i32) -> float32x4_t {
+            // SAFETY: the machine has NEON.
+            unsafe { floats(vmulq_n_s32(vaddq_s32(ints(sums), vdupq_n_s32(term)), factor)) }
+        }
+    };
+}
+
+/// Adds the products of the quads of B with one of A; the machine has to have the extension, and only
+/// registers are touched.
+macro_rules! dot_lane {
+    ($sums:expr, $b:expr, $a:expr, $lane:literal) => {
+        asm!(concat!("sdot {:v}.4s, {:v}.16b, {:v}.4b[", $lane, "]"),
+            inlateout(vreg) $sums, in(vreg) $b, in(vreg) $a,
+            options(pure, nomem, nostack, preserves_flags))
+    };
+}
+
+impl Factors for Quads {
+    four_quads!();
+
+    #[inline(always)]
+    unsafe fn dot(mut sums: float32x4_t, a: float32x4_t, b: float32x4_t) -> float32x4_t {
+        // SAFETY: the machine has the extension; only registers are touched.
+        unsafe {
+            asm!("sdot {:v}.4s, {:v}.16b, {:v}.16b", inlateout(vreg) sums, in(vreg) b, in(vreg) a,
+                options(pure, nomem, nostack, preserves_flags));
+        }
+        sums
+    }
+
+    /// A vector of A holds a step of four rows: with 8 x 3, 24 multiply-adds come with five loads, and
+    /// take 24 registers of sums, two of A and three of B.
+    #[inline(always)]
+    unsafe fn tile<const MR: usize, const NV: usize>(t: &TileArgs<f32>, write: Write) {
+        // SAFETY: the machine has NEON.
+        let mut acc = [[unsafe { F32::zero() }; NV]; MR];
+        // SAFETY: the caller's contract: there are so many steps in A, in strips, and B, and the machine
+        // has the extension.
+        unsafe {
+            each_run::<MR, NV>(t, |mut a, mut b, steps| {
+                if (MR, NV) == (8, 3) {
+                    let sums = &mut *std::ptr::from_mut(&mut acc).cast::<[[float32x4_t; 3]; 8]>();
+                    return steps_of_8x3(sums, (a, t.a_step), (b, t.b_step), steps);
+                }
+                for _ in 0..steps {
+                    let mut left = [F32::zero(); 2];
+                    for (i, left) in left.iter_mut().enumerate().take(MR / 4) {
+                        *left = F32::load(a.wrapping_add(4 * i));
+                    }
+                    let right: [_; NV] = std::array::from_fn(|j| F32::load(b.wrapping_add(4 * j)));
+                    for (j, right) in right.into_iter().enumerate() {
+                        unrolled!(i in 0, 1 => {
+                            if i < MR / 4 {
+                                dot_lane!(acc[4 * i][j], right, left[i], 0);
+                                dot_lane!(acc[4 * i + 1][j], right, left[i], 1);
+                                dot_lane!(acc[4 * i + 2][j], right, left[i], 2);
+                                dot_lane!(acc[4 * i + 3][j], right, left[i], 3);
+                            }
+                        });
+                    }
+                    (a, b) = (a.wrapping_offset(t.a_step), b.wrapping_offset(t.b_step));
+                }
+            });
+            let block = acc;
+            write(t, std::ptr::from_ref(&block).cast(), NV);
+        }
+    }
+}
+
+impl Factors for Halves {
+    four_quads!();
+    const OPS: f64 = 5.0;
+
+    #[inline(always)]
+    unsafe fn dot(sums: float32x4_t, a: float32x4_t, b: float32x4_t) -> float32x4_t {
+        // SAFETY: the machine has NEON.
+        unsafe {
+            let mut both = [vdupq_n_s32(0); 2];
+            halves(&mut both, vreinterpretq_s8_f32(a), vreinterpretq_s8_f32(b));
+            floats(vaddq_s32(ints(sums), vpaddq_s32(both[0], both[1])))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn tile<const MR: usize, const NV: usize>(t: &TileArgs<f32>, write: Write) {
+        // SAFETY: the caller's contract: there are so many steps in A, in strips, and B.
+        unsafe {
+            let mut acc = [[[vdupq_n_s32(0); 2]; NV]; MR];
+            each_run::<MR, NV>(t, |mut a, mut b, steps| {
+                for _ in 0..steps {
+                    let right: [_; NV] = std::array::from_fn(|j| {
+                        vreinterpretq_s8_f32(vld1q_f32(b.wrapping_add(4 * j)))
+                    });
+                    for (i, acc) in acc.iter_mut().enumerate() {
+                        let left = vreinterpretq_s8_f32(vld1q_dup_f32(a.wrapping_add(i)));
+                        for (acc, right) in acc.iter_mut().zip(right) {
+                            halves(acc, left, right);
+                        }
+                    }
+                    (a, b) = (a.wrapping_offset(t.a_step), b.wrapping_offset(t.b_step));
+                }
+            });
+            let block = acc.map(|row| row.map(|[low, high]| vpaddq_s32(low, high)));
+            write(t, std::ptr::from_ref(&block).cast(), NV);
+        }
+    }
+}
+
+/// Adds to two sums for each quad the products of the first two and of the last two of its bytes.
+#[inline(always)]
+unsafe fn halves(sums: &mut [int32x4_t; 2], a: int8x16_t, b: int8x16_t) {
+    // SAFETY: the machine has NEON; only registers are touched.
+    unsafe {
+        sums[0] = vpadalq_s16(sums[0], vmull_s8(vget_low_s8(a), vget_low_s8(b)));
+        sums[1] = vpadalq_s16(sums[1], vmull_s8(vget_high_s8(a), vget_high_s8(b)));
+    }
+}
+
+/// Calls `f` with where some steps of a tile begin in A and B, and how many they are, until all are
+/// done, and fetches what is needed next.
+#[inline(always)]
+unsafe fn each_run<const MR: usize, const NV: usize>(
+    t: &TileArgs<f32>,
+    mut f: impl FnMut(*const f32, *const f32, usize),
+) {
+    let (mut a, mut b, mut ahead) = (t.a[0], t.b, t.ahead);
+    let k = t.k - BEHIND;
+    for segment in 0..=MR {
+        let mut steps = k % MR;
+        if segment < MR {
+            steps = k / MR;
+            prefetch_row::<F32, NV>(t.c[segment % t.rows]);
+            prefetch_row::<F32, NV>(ahead);
+            ahead = ahead.wrapping_offset(t.ahead_step);
+        }
+        if steps > 0 {
+            f(a, b, steps);
+        }
+        a = a.wrapping_offset(t.a_step.wrapping_mul(steps as isize));
+        b = b.wrapping_offset(t.b_step.wrapping_mul(steps as isize));
+    }
+}
+
+/// The products of a step with the quads of a row, whose sums are in three registers.
+macro_rules! row_of_8x3 {
+    ($x:literal $y:literal $z:literal $a:literal $lane:literal) => {
+        concat!(
+            "sdot v",
+            $x,
+            ".4s, v26.16b, v",
+            $a,
+            ".4b[",
+            $lane,
+            "]\n",
+            "sdot v",
+            $y,
+            ".4s, v27.16b, v",
+            $a,
+            ".4b[",
+            $lane,
+            "]\n",
+            "sdot v",
+            $z,
+            ".4s, v28.16b, v",
+            $a,
+            ".4b[",
+            $lane,
+            "]\n",
+        )
+    };
+}
+
+/// Adds the products of so many steps, at least one, to 8 x 3 vectors of sums: a compiler that finds no
+/// registers for them spills, so that theirs are written down.
+#[inline(always)]
+unsafe fn steps_of_8x3(
+    sums: &mut [[float32x4_t; 3]; 8],
+    (a, a_step): (*const f32, isize),
+    (b, b_step): (*const f32, isize),
+    steps: usize,
+) {
+    // SAFETY: the caller passes so many steps of 8 rows of A, side by side, and of 12 columns of B, and
+    // has the extension; nothing else is read.
+    unsafe {
+        asm!(
+            "2:",
+            "ldp q24, q25, [{a}]",
+            "ldp q26, q27, [{b}]",
+            "ldr q28, [{b}, #32]",
+            "add {a}, {a}, {a_step}, lsl #2",
+            "add {b}, {b}, {b_step}, lsl #2",
+            row_of_8x3!(0 1 2 24 0), row_of_8x3!(3 4 5 24 1),
+            row_of_8x3!(6 7 8 24 2), row_of_8x3!(9 10 11 24 3),
+            row_of_8x3!(12 13 14 25 0), row_of_8x3!(15 16 17 25 1),
+            row_of_8x3!(18 19 20 25 2), row_of_8x3!(21 22 23 25 3),
+            "subs {n}, {n}, #1",
+            "b.ne 2b",
+            inout("v0") sums[0][0], inout("v1") sums[0][1], inout("v2") sums[0][2],
+            inout("v3") sums[1][0], inout("v4") sums[1][1], inout("v5") sums[1][2],
+            inout("v6") sums[2][0], inout("v7") sums[2][1], inout("v8") sums[2][2],
+            inout("v9") sums[3][0], inout("v10") sums[3][1], inout("v11") sums[3][2],
+            inout("v12") sums[4][0], inout("v13") sums[4][1], inout("v14") sums[4][2],
+            inout("v15") sums[5][0], inout("v16") sums[5][1], inout("v17") sums[5][2],
+            inout("v18") sums[6][0], inout("v19") sums[6][1], inout("v20") sums[6][2],
+            inout("v21") sums[7][0], inout("v22") sums[7][1], inout("v23") sums[7][2],
+            a = inout(reg) a => _,
+            b = inout(reg) b => _,
+            n = inout(reg) steps => _,
+            a_step = in(reg) a_step,
+            b_step = in(reg) b_step,
+            out("v24") _, out("v25") _, out("v26") _, out("v27") _, out("v28") _,
+            options(readonly, nostack)
+        );
     }
 }
 

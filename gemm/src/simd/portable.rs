@@ -4,7 +4,7 @@
 //! on aarch64, where it is one instruction, and a product and a sum on x86-64 below AVX2, where a
 //! fused one would be a library call per element.
 
-use super::{Element, Load, MAX_LANES, Real, Save, Simd};
+use super::{Element, Factors, Load, MAX_LANES, Real, Save, Simd};
 
 /// `LANES` numbers as an array.
 #[derive(Clone, Copy)]
@@ -38,6 +38,56 @@ macro_rules! fused {
 
 fused!(f32);
 fused!(f64);
+
+/// Words of two steps, multiplied by what the compiler makes of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Words;
+
+/// Words of two steps in vectors of eight.
+type Eight = [f32; 8];
+
+/// Each lane of `f`, as integers.
+#[inline(always)]
+fn lanes(f: impl Fn(usize) -> i32) -> Eight {
+    std::array::from_fn(|i| f32::from_bits(f(i).cast_unsigned()))
+}
+
+/// The sum in a lane.
+#[inline(always)]
+fn sum(x: f32) -> i32 {
+    x.to_bits().cast_signed()
+}
+
+impl Factors for Words {
+    type F = Portable<f32, 8>;
+    const DEPTH: usize = 2;
+    const SIGNED: Option<[bool; 2]> = None;
+    const OPS: f64 = 8.0;
+
+    #[inline(always)]
+    unsafe fn dot(sums: Eight, a: Eight, b: Eight) -> Eight {
+        let words = |x: f32| [sum(x) << 16 >> 16, sum(x) >> 16];
+        lanes(|i| {
+            let ([a0, a1], [b0, b1]) = (words(a[i]), words(b[i]));
+            sum(sums[i]).wrapping_add(a0 * b0 + a1 * b1)
+        })
+    }
+
+    #[inline(always)]
+    unsafe fn add_up(_: Eight, _: Eight, _: usize) -> Eight {
+        unreachable!("invariant: words need no sums")
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: Eight, b: Eight) -> Eight {
+        lanes(|i| sum(a[i]).wrapping_add(sum(b[i])))
+    }
+
+    #[inline(always)]
+    unsafe fn scale(_: Eight, _: i32, _: i32) -> Eight {
+        unreachable!("invariant: words need no sums")
+    }
+}
 
 impl<T: Fused, const LANES: usize> Simd for Portable<T, LANES> {
     type Elem = T;

@@ -2,8 +2,9 @@
 
 use half::{bf16, f16};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use zyx_gemm::memory::Block;
 use zyx_gemm::pool::Pool;
-use zyx_gemm::{Acc, DType, Dim, Isa, Options, Plan, Spec, Tile};
+use zyx_gemm::{Acc, DType, Dim, Extensions, Isa, Options, Plan, Spec, Tile};
 
 /// SplitMix64.
 pub(crate) struct Rng(pub(crate) u64);
@@ -52,7 +53,21 @@ pub(crate) struct Numbers {
 impl Numbers {
     pub(crate) fn random(dtype: DType, len: usize, rng: &mut Rng) -> Numbers {
         let mut numbers = Numbers { dtype, words: vec![0; (len * dtype.size()).div_ceil(8)] };
-        (0..len).for_each(|i| numbers.set(i, rng.unit()));
+        (0..len).for_each(|i| {
+            let integer = rng.next();
+            numbers.set(
+                i,
+                match dtype {
+                    DType::F16 | DType::BF16 | DType::F32 | DType::F64 => rng.unit(),
+                    // The extremes are as frequent as all others.
+                    DType::I8 if integer & 0x100 != 0 => [-128.0, 127.0][(integer & 1) as usize],
+                    DType::U8 if integer & 0x100 != 0 => [0.0, 255.0][(integer & 1) as usize],
+                    DType::I8 => f64::from(integer as i8),
+                    DType::U8 => f64::from(integer as u8),
+                    DType::I32 => f64::from(integer as i32),
+                },
+            );
+        });
         numbers
     }
 
@@ -66,6 +81,9 @@ impl Numbers {
                 DType::BF16 => p.cast::<bf16>().add(i).write(bf16::from_f64(x)),
                 DType::F32 => p.cast::<f32>().add(i).write(x as f32),
                 DType::F64 => p.cast::<f64>().add(i).write(x),
+                DType::I8 => p.cast::<i8>().add(i).write(x as i8),
+                DType::U8 => p.cast::<u8>().add(i).write(x as u8),
+                DType::I32 => p.cast::<i32>().add(i).write(wrap(x)),
             }
         }
     }
@@ -80,6 +98,9 @@ impl Numbers {
                 DType::BF16 => p.cast::<bf16>().add(i).read().to_f64(),
                 DType::F32 => p.cast::<f32>().add(i).read().into(),
                 DType::F64 => p.cast::<f64>().add(i).read(),
+                DType::I8 => p.cast::<i8>().add(i).read().into(),
+                DType::U8 => p.cast::<u8>().add(i).read().into(),
+                DType::I32 => p.cast::<i32>().add(i).read().into(),
             }
         }
     }
@@ -100,9 +121,18 @@ impl Numbers {
             DType::BF16 => (1.0 / 256.0, 1e-40),
             DType::F32 => (f64::from(f32::EPSILON) / 2.0, 1e-45),
             DType::F64 => (f64::EPSILON / 2.0, 0.0),
+            DType::I8 | DType::U8 | DType::I32 => (0.0, 0.0),
         }
     }
 }
+
+/// The number of 32 bits that an integer, of which `x` has all digits, is modulo 2^32.
+fn wrap(x: f64) -> i32 {
+    x as i64 as i32
+}
+
+/// Runs with an operand packed beforehand.
+pub(crate) static PREPACKED: AtomicUsize = AtomicUsize::new(0);
 
 const ISAS: [Isa; 4] = [Isa::Portable, Isa::Neon, Isa::Avx2, Isa::Avx512];
 
@@ -162,6 +192,7 @@ impl Case {
         let eps = match s.acc {
             Acc::F32 => f64::from(f32::EPSILON) / 2.0,
             Acc::F64 => f64::EPSILON / 2.0,
+            Acc::I32 => 0.0,
         };
         for i in 0..bc.len() {
             for (ma, mc) in ma.iter().zip(&mc) {
@@ -177,6 +208,11 @@ impl Case {
                     if accumulate {
                         sum += want[c];
                         magnitude += want[c].abs();
+                    }
+                    if s.acc == Acc::I32 {
+                        // Integers below 2^53 are exact here.
+                        (want[c], bound[c]) = (wrap(sum).into(), 0.0);
+                        continue;
                     }
                     let (half, tiny) = self.operands[2].rounding();
                     // The reference itself rounds like an f64 accumulator.
@@ -223,7 +259,7 @@ impl Case {
     pub(crate) fn check(&self, pool: &Pool) {
         for accumulate in [false, true] {
             let want = self.expected(accumulate);
-            for isa in available() {
+            for (isa, extensions) in self.levels() {
                 for threads in [1, pool.n_threads()] {
                     for epilogue in [false, true] {
                         let options = Options {
@@ -231,28 +267,79 @@ impl Case {
                             threads: Some(threads),
                             epilogue,
                             computed: None,
+                            extensions,
                         };
                         let plan = Plan::new(&self.spec, &options).unwrap();
                         let c = self.run(&plan, pool, accumulate, None);
-                        let what = format!("{isa:?} {threads} threads, {accumulate}, {epilogue}");
+                        let what = format!(
+                            "{isa:?} {threads} threads, {accumulate}, {epilogue}, {extensions:?}"
+                        );
                         self.compare(&c, &want, &what);
+                        if !accumulate {
+                            self.check_prepacked(pool, (&plan, &options), &c);
+                        }
                     }
                 }
                 self.check_prologues(pool, (isa, accumulate), &want);
                 if !accumulate {
-                    self.check_epilogue(pool, isa, &want);
+                    self.check_epilogue(pool, (isa, extensions), &want);
                 }
             }
         }
     }
 
+    /// How many elements there are of A, B and C.
+    #[cfg(unix)]
+    pub(crate) fn lens(&self) -> [usize; 3] {
+        [extent(&self.spec, |d| d.a), extent(&self.spec, |d| d.b), extent(&self.spec, |d| d.c)]
+            .map(|extent| extent.1)
+    }
+
+    /// Plain options.
+    #[cfg(unix)]
+    pub(crate) fn options(&self, isa: Isa, extensions: Extensions, threads: usize) -> Options {
+        let (isa, threads) = (Some(isa), Some(threads));
+        Options { isa, threads, epilogue: false, computed: None, extensions }
+    }
+
+    /// The instruction sets of this machine, for bytes with all of their extensions, some and none.
+    pub(crate) fn levels(&self) -> impl Iterator<Item = (Isa, Extensions)> {
+        let n = if self.spec.acc == Acc::I32 { 3 } else { 1 };
+        let some = [Extensions::All, Extensions::Vectors, Extensions::None].into_iter().take(n);
+        available().flat_map(move |isa| some.clone().map(move |extensions| (isa, extensions)))
+    }
+
+    /// With an operand packed beforehand, results are the same to the last bit.
+    fn check_prepacked(&self, pool: &Pool, (plan, options): (&Plan, &Options), want: &Numbers) {
+        for side in 0..2 {
+            let Some(plan) = plan.prepacked(&self.spec, options, side) else { continue };
+            let copy = Block::new(plan.packed_bytes()).unwrap();
+            let [mut a, mut b, mut c] = self.operands.clone();
+            let mut at = [a.at(self.starts[0]), b.at(self.starts[1]), c.at(self.starts[2])];
+            // SAFETY: the numbers cover all offsets of the specification, the block the copy.
+            unsafe {
+                plan.pack(pool, at[side], copy.as_ptr());
+                at[side] = copy.as_ptr();
+                plan.run(pool, (at[0], at[1], at[2]), false, None).unwrap();
+            }
+            assert!(c.words == want.words, "{side} prepacked: {plan:?}\n{:?}", self.spec);
+            PREPACKED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// An epilogue that writes what it is given must see every element once and give the result.
-    pub(crate) fn check_epilogue(&self, pool: &Pool, isa: Isa, want: &(Vec<f64>, Vec<f64>)) {
+    pub(crate) fn check_epilogue(
+        &self,
+        pool: &Pool,
+        (isa, extensions): (Isa, Extensions),
+        want: &(Vec<f64>, Vec<f64>),
+    ) {
         let options = Options {
             isa: Some(isa),
             threads: Some(pool.n_threads()),
             epilogue: true,
             computed: None,
+            extensions,
         };
         let plan = Plan::new(&self.spec, &options).unwrap();
         let s = &self.spec;
@@ -273,12 +360,15 @@ impl Case {
                         let x = match s.acc {
                             Acc::F32 => f64::from(*tile.ptr.cast::<f32>().add(at)),
                             Acc::F64 => *tile.ptr.cast::<f64>().add(at),
+                            Acc::I32 => f64::from(*tile.ptr.cast::<i32>().add(at)),
                         };
                         match s.c {
                             DType::F16 => *c.cast::<f16>().offset(offset) = f16::from_f64(x),
                             DType::BF16 => *c.cast::<bf16>().offset(offset) = bf16::from_f64(x),
                             DType::F32 => *c.cast::<f32>().offset(offset) = x as f32,
                             DType::F64 => *c.cast::<f64>().offset(offset) = x,
+                            DType::I32 => *c.cast::<i32>().offset(offset) = wrap(x),
+                            DType::I8 | DType::U8 => unreachable!("no sums of bytes are bytes"),
                         }
                     }
                 }

@@ -10,6 +10,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod case;
+#[cfg(unix)]
+mod guarded;
 mod prologue;
 
 use case::{Case, Rng};
@@ -58,7 +60,7 @@ fn random_spec(rng: &mut Rng) -> Spec {
         Acc::F32 if !rng.one_in(4) => DType::F32,
         Acc::F32 => rng.pick(&all[..3]),
         Acc::F64 if !rng.one_in(3) => DType::F64,
-        Acc::F64 => rng.pick(&all),
+        _ => rng.pick(&all),
     };
     let (a, b) = (operand(rng), operand(rng));
     let c = if rng.one_in(3) { rng.pick(&all) } else { acc.dtype() };
@@ -87,7 +89,7 @@ fn random_spec(rng: &mut Rng) -> Spec {
 }
 
 /// Checks specifications of random dimensions and strides, as `change` leaves them.
-fn check_random(n: u64, change: fn(&mut Spec)) {
+fn check_random(n: u64, change: impl Fn(&mut Spec)) {
     let pool = Pool::new(Some(3));
     let only = std::env::var("ONLY_SEED").ok().and_then(|s| s.parse().ok());
     let n = if cfg!(debug_assertions) { n } else { 5 * n };
@@ -124,12 +126,25 @@ fn random_products_of_bf16_match_the_naive_sum() {
     }
 }
 
+/// Tiles of all heights and widths that any processor has, along numbers of steps that leave any rest.
+#[test]
+fn tiles_of_bf16_of_every_size_match_the_naive_sum() {
+    let (pool, mut rng) = (Pool::new(Some(1)), Rng(1));
+    for case in 0..9 * 13 * 7 {
+        let sizes = [case % 9 + 1, case / 9 % 13 + 1, case / (9 * 13) + 1];
+        let [ta, tb, tc] = [1, 2, 4].map(|bit| case & bit != 0);
+        let spec = product(sizes, ta, tb, tc);
+        let spec = Spec { a: DType::BF16, b: DType::BF16, ..spec };
+        Case::new(spec, &mut rng).check(&pool);
+    }
+}
+
 #[test]
 fn pairs_of_bf16_are_multiplied_at_once_where_the_machine_can() {
     let uses = |dtype, isa| {
         let options = Options { isa, ..Options::default() };
         let plan = Plan::new(&Spec::matmul(dtype, 64, 64, 64), &options).unwrap();
-        format!("{plan:?}").contains("pairs: true")
+        format!("{plan:?}").contains("products: Bf16")
     };
     #[cfg(target_arch = "x86_64")]
     let can = Isa::Avx512.is_available() && is_x86_feature_detected!("avx512bf16");
@@ -139,6 +154,95 @@ fn pairs_of_bf16_are_multiplied_at_once_where_the_machine_can() {
     let can = false;
     assert_eq!(uses(DType::BF16, None), can);
     assert!(!uses(DType::F16, None) && !uses(DType::BF16, Some(Isa::Portable)));
+}
+
+/// The signs of factors that `i` numbers.
+fn bytes(spec: Spec, i: usize) -> Spec {
+    let dtype = |bit| if i & bit == 0 { DType::I8 } else { DType::U8 };
+    Spec { a: dtype(1), b: dtype(2), acc: Acc::I32, c: DType::I32, ..spec }
+}
+
+#[test]
+fn random_products_of_bytes_match_the_naive_sum() {
+    for signs in 0..4 {
+        check_random(100, |spec| *spec = bytes(spec.clone(), signs));
+    }
+    let mut rng = Rng(1);
+    for orientation in 0..8 {
+        let [ta, tb, tc] = [1, 2, 4].map(|bit| orientation & bit != 0);
+        let spec = bytes(product([150, 130, 1051], ta, tb, tc), orientation % 4);
+        Case::new(spec, &mut rng).check(&Pool::new(Some(2)));
+    }
+}
+
+/// Tiles of all heights and widths that any processor has, along numbers of steps that leave any rest.
+#[test]
+fn tiles_of_bytes_of_every_size_match_the_naive_sum() {
+    let (pool, mut rng) = (Pool::new(Some(1)), Rng(1));
+    for case in 0..9 * 13 * 9 {
+        let sizes = [case % 9 + 1, case / 9 % 13 + 1, case / (9 * 13) + 1];
+        let [ta, tb, tc] = [1, 2, 4].map(|bit| case & bit != 0);
+        let spec = bytes(product(sizes, ta, tb, tc), case % 4);
+        Case::new(spec, &mut rng).check(&pool);
+    }
+}
+
+/// Tiles of matrix registers, of every height and with any rest along k.
+#[test]
+fn large_tiles_of_bytes_match_the_naive_sum() {
+    let (pool, mut rng) = (Pool::new(Some(1)), Rng(1));
+    for case in 0..100 {
+        let sizes = [16 + case % 50, 1 + rng.below(70), 1 + rng.below(200)];
+        let [ta, tb, tc] = [1, 2, 4].map(|bit| case & bit != 0);
+        let spec = bytes(product(sizes, ta, tb, tc), rng.below(4));
+        Case::new(spec, &mut rng).check(&pool);
+    }
+}
+
+/// Matrix registers belong to a thread, and here two contractions take turns on one.
+#[test]
+fn an_epilogue_may_run_a_contraction_of_bytes() {
+    let pool = Pool::new(Some(1));
+    let case = Case::new(bytes(product([70, 900, 300], false, false, false), 1), &mut Rng(1));
+    let options = Options { threads: Some(1), epilogue: true, ..Options::default() };
+    let plan = Plan::new(&case.spec, &options).unwrap();
+    let inner = Plan::new(&Spec::matmul(DType::I8, 40, 20, 80), &Options::default()).unwrap();
+    let (a, b) = (vec![-128_i8; 40 * 80], vec![127_i8; 80 * 20]);
+    let calls = std::sync::atomic::AtomicUsize::new(0);
+    let write = |tile: zyx_gemm::Tile, c: *mut u8| {
+        calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let mut sums = vec![0; 40 * 20];
+        inner.run_slices(&pool, (&a[..], &b[..], &mut sums[..]), [0; 3], false).unwrap();
+        assert!(sums.iter().all(|&sum| sum == 80 * -128 * 127));
+        for i in 0..tile.m_len {
+            for j in 0..tile.n_len {
+                let (from, to) = (i * tile.row_stride + j, (tile.m0 + i) * 900 + tile.n0 + j);
+                // SAFETY: the tile has these sums, and C this element, which one thread writes.
+                unsafe { *c.cast::<i32>().add(to) = *tile.ptr.cast::<i32>().add(from) };
+            }
+        }
+    };
+    let c = case.run(&plan, &pool, false, Some(&write));
+    case.compare(&c, &case.expected(false), "nested");
+    assert!(calls.into_inner() > 1);
+}
+
+/// Sums of the largest products overflow after 33,026 of them.
+#[test]
+fn sums_of_bytes_wrap() {
+    let (pool, k) = (Pool::new(Some(2)), 70_000);
+    for signs in 0..4 {
+        let spec = bytes(product([3, 17, k], false, false, false), signs);
+        for extremes in 0..4 {
+            let mut case = Case::new(spec.clone(), &mut Rng(1));
+            for (side, dtype) in [spec.a, spec.b].into_iter().enumerate() {
+                let (low, high) = if dtype == DType::I8 { (-128.0, 127.0) } else { (0.0, 255.0) };
+                let x = if extremes >> side & 1 == 0 { low } else { high };
+                (0..case.operands[side].len()).for_each(|i| case.operands[side].set(i, x));
+            }
+            case.check(&pool);
+        }
+    }
 }
 
 /// A specification of `f32` with the given dimensions.
@@ -233,6 +337,7 @@ fn convolutions_and_their_gradients() {
         );
         Case::new(weights, &mut rng).check(&pool);
     }
+    assert!(case::PREPACKED.load(std::sync::atomic::Ordering::Relaxed) > 0);
 }
 
 #[test]
@@ -243,6 +348,16 @@ fn an_empty_sum_is_zero_and_an_empty_result_is_left_alone() {
     Case::new(product([0, 9, 5], false, false, false), &mut rng).check(&pool);
     Case::new(product([9, 0, 5], false, false, false), &mut rng).check(&pool);
     Case::new(product([1, 1, 1], false, false, false), &mut rng).check(&pool);
+    // Any groups may be empty at once.
+    for empty in 0..16 {
+        let len = |bit| if empty & bit == 0 { 48 } else { 0 };
+        let spec = Spec {
+            batch: vec![Dim::batch(len(8), 48 * 48, 48 * 48, 48 * 48)],
+            ..product([len(1), len(2), len(4)], false, true, false)
+        };
+        let plan = |spec: &Spec| Plan::new(spec, &Options::default()).map(drop);
+        assert_eq!([plan(&spec), plan(&bytes(spec.clone(), empty))], [Ok(()), Ok(())]);
+    }
 }
 
 #[test]
@@ -289,6 +404,23 @@ fn bad_specifications_are_errors() {
     spec.acc = Acc::F32;
     let precision = ContractError::Precision { operand: DType::F64, acc: Acc::F32 };
     assert_eq!(new(&spec), Err(precision));
+    let bytes = Spec::matmul(DType::I8, 2, 2, 2);
+    assert_eq!((bytes.acc, bytes.c, new(&bytes)), (Acc::I32, DType::I32, Ok(())));
+    for (a, b, acc, c) in [
+        (DType::I8, DType::F32, Acc::I32, DType::I32),
+        (DType::I32, DType::I8, Acc::I32, DType::I32),
+        (DType::I8, DType::U8, Acc::I32, DType::F32),
+        (DType::I8, DType::U8, Acc::I32, DType::I8),
+        (DType::I8, DType::U8, Acc::F32, DType::F32),
+        (DType::F32, DType::F32, Acc::F32, DType::I32),
+        (DType::F32, DType::F32, Acc::I32, DType::I32),
+    ] {
+        let types = ContractError::Types { a, b, acc, c };
+        assert_eq!(new(&Spec { a, b, acc, c, ..bytes.clone() }), Err(types));
+    }
+    let computed = Options { computed: Some(1), ..Options::default() };
+    let refused = Plan::new(&bytes, &computed).map(|_| ());
+    assert_eq!(refused, Err(ContractError::Computed { side: 1 }));
     let mut spec = Spec::matmul(DType::F32, 2, 2, 2);
     spec.k[0].c = 1;
     let foreign = ContractError::ForeignStride { group: "k", dim: 0, operand: "C" };

@@ -2,7 +2,9 @@
 
 use crate::case::{Case, Numbers, offsets};
 use zyx_gemm::pool::Pool;
-use zyx_gemm::{Acc, Dim, Epilogue, Fused, Isa, OperandBlock, Options, Plan, WHOLE_RUN};
+use zyx_gemm::{
+    Acc, Dim, Epilogue, Extensions, Fused, Isa, OperandBlock, Options, Plan, WHOLE_RUN,
+};
 
 impl Case {
     /// Each operand that a prologue may compute, computed by one that looks its elements up.
@@ -22,6 +24,7 @@ impl Case {
                 isa: Some(isa),
                 threads: Some(threads),
                 computed: Some(side),
+                extensions: Extensions::All,
                 epilogue: false,
             };
             let plan = Plan::new(&self.spec, &options).unwrap();
@@ -73,6 +76,7 @@ impl Case {
                             match spec.acc {
                                 Acc::F32 => *block.ptr.cast::<f32>().add(at) = x as f32,
                                 Acc::F64 => *block.ptr.cast::<f64>().add(at) = x,
+                                Acc::I32 => unreachable!("no operand is of the type of its sums"),
                             }
                         }
                     }

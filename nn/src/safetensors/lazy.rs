@@ -69,7 +69,7 @@ impl AsRef<[u8]> for Part {
 /// (`model.safetensors.index.json`), or of a folder that has `model.safetensors` or that index.
 ///
 /// ```
-/// use nn::safetensors;
+/// use zyx_nn::safetensors;
 /// use zyx_core::{DType, Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let path = std::env::temp_dir().join(format!("lazy-{}.safetensors", std::process::id()));
@@ -110,7 +110,7 @@ pub fn open(file: impl AsRef<Path>) -> Result<LazyFile> {
 /// the system then ends a program that looks at what is gone.
 ///
 /// ```
-/// use nn::safetensors;
+/// use zyx_nn::safetensors;
 /// use std::sync::Arc;
 /// use zyx_core::{Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
@@ -254,7 +254,7 @@ impl LazyFile {
     /// The names of all tensors, in alphabetical order.
     ///
     /// ```
-    /// # use nn::safetensors;
+    /// # use zyx_nn::safetensors;
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let path = std::env::temp_dir().join(format!("lazy-names-{}.safetensors", std::process::id()));
@@ -272,7 +272,7 @@ impl LazyFile {
     /// The dtype that a tensor is read in; that of eight-bit floats is `f32`.
     ///
     /// ```
-    /// # use nn::safetensors;
+    /// # use zyx_nn::safetensors;
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let path = std::env::temp_dir().join(format!("lazy-dtype-{}.safetensors", std::process::id()));
@@ -291,7 +291,7 @@ impl LazyFile {
     /// The extents of a tensor.
     ///
     /// ```
-    /// # use nn::safetensors;
+    /// # use zyx_nn::safetensors;
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let path = std::env::temp_dir().join(format!("lazy-shape-{}.safetensors", std::process::id()));
@@ -309,7 +309,7 @@ impl LazyFile {
     /// Reads a tensor. Eight-bit floats stay codes of a byte each until they are computed with.
     ///
     /// ```
-    /// # use nn::safetensors;
+    /// # use zyx_nn::safetensors;
     /// # use zyx_core::{DType, Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// # let path = std::env::temp_dir().join(format!("lazy-load-{}.safetensors", std::process::id()));

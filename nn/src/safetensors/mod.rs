@@ -21,7 +21,7 @@ use zyx_core::{Device, Error, Float8, Result, Tensor, files};
 /// Writes tensors to a file, computing them if need be.
 ///
 /// ```
-/// use nn::safetensors;
+/// use zyx_nn::safetensors;
 /// use zyx_core::{Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let file = std::env::temp_dir().join(format!("doc-{}.safetensors", std::process::id()));
@@ -44,7 +44,7 @@ pub fn save(tensors: &BTreeMap<String, Tensor>, file: impl AsRef<Path>) -> Resul
 /// Writes tensors to a file, those that `float8` names as eight-bit floats, a quarter of `f32`.
 ///
 /// ```
-/// use nn::safetensors;
+/// use zyx_nn::safetensors;
 /// use zyx_core::{Float8, Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let file = std::env::temp_dir().join(format!("float8-{}.safetensors", std::process::id()));
@@ -76,7 +76,7 @@ pub fn save_float8(
 /// Eight-bit floats stay codes of a byte each, which become `f32` where they are computed with.
 ///
 /// ```
-/// # use nn::safetensors;
+/// # use zyx_nn::safetensors;
 /// # use zyx_core::{Runtime, Tensor};
 /// # let device = Runtime::default().device("reference")?;
 /// # let file = std::env::temp_dir().join(format!("load-{}.safetensors", std::process::id()));
@@ -100,7 +100,7 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, 
 /// The bytes of a file with these tensors.
 ///
 /// ```
-/// # use nn::safetensors;
+/// # use zyx_nn::safetensors;
 /// # use zyx_core::{Runtime, Tensor};
 /// # let device = Runtime::default().device("reference")?;
 /// let tensors = [("x".to_owned(), Tensor::new([1f32, 2.0], &device)?)].into();
@@ -151,7 +151,7 @@ fn bytes_of(
 /// The tensors of a file that was read already.
 ///
 /// ```
-/// # use nn::safetensors;
+/// # use zyx_nn::safetensors;
 /// # use zyx_core::{Runtime, Tensor};
 /// # let device = Runtime::default().device("reference")?;
 /// let tensors = [("x".to_owned(), Tensor::new([1f32, 2.0], &device)?)].into();

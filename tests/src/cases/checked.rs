@@ -3,8 +3,8 @@
 //! Run on a device that nobody else uses: all that is computed there is checked.
 #![allow(clippy::unwrap_used, reason = "a failing call is a failing test")]
 
-use nn::{Embedding, Forward, Init};
 use zyx_core::{CrossEntropy, Ctc, DType, Device, Result, Rng, Tensor};
+use zyx_nn::{Embedding, Forward, Init};
 
 /// What a call gives, and the line of the call.
 type Row = (u32, Result<Tensor>, &'static str);

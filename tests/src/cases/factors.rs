@@ -1,6 +1,6 @@
 //! Factors of small matrices by groups of threads, on every device that can, beside those of the host.
 
-use backend_cpu::Cpu;
+use zyx_backend_cpu::Cpu;
 use zyx_core::{DType, Device, Result, Runtime, Tensor, testing};
 
 /// Matrices, flattened.

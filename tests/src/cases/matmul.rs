@@ -2,8 +2,8 @@
 
 use crate::oracle::reduce::accumulator;
 use crate::values::moderate;
-use crate::{Array, Check, Rng};
-use zyx_core::{BinaryOp, DType, Device, Result, Tensor};
+use crate::{Array, Check, Rng, Val};
+use zyx_core::{BinaryOp, DType, Device, QuantizedMatrix, Result, Tensor};
 
 /// Elements and the tensor that holds them.
 type Operand<'a> = (&'a Array, &'a Tensor);
@@ -142,6 +142,87 @@ pub fn mixed(device: &Device) {
         let (x, y) = (moderate(p, &[4, 9], &mut rng), moderate(q, &[9, 3], &mut rng));
         let got = check.input(&x).matmul(&check.input(&y));
         check.equal(format!("{p} @ {q}"), got, &x.matmul(&y));
+    }
+    check.finish();
+}
+
+/// Integers of 8 bits of any size, the extremes among them.
+fn bytes(dtype: DType, dims: &[usize], rng: &mut Rng) -> Array {
+    let (low, high) = if dtype == DType::I8 { (-128, 127) } else { (0, 255) };
+    let value = |i| match (i % 7, rng.below(8)) {
+        (0, _) | (_, 0) => low,
+        (1, _) | (_, 1) => high,
+        _ => rng.range(low, high),
+    };
+    let data = (0..dims.iter().product()).map(value).map(|x| Val::Int(i128::from(x))).collect();
+    Array::new(dtype, dims, data)
+}
+
+/// Products of integers of 8 bits that are summed in 32: of all signs, in all orders of their elements, alone and
+/// with what follows; and those of the dtypes themselves, which wrap.
+pub fn integers(device: &Device) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(64);
+    for (p, q) in [
+        (DType::I8, DType::I8),
+        (DType::U8, DType::I8),
+        (DType::I8, DType::U8),
+        (DType::U8, DType::U8),
+    ] {
+        if ![p, q].iter().all(|&dtype| device.caps().storage.contains(dtype)) {
+            continue;
+        }
+        let what = |what: &str| format!("{what} of {p} and {q}");
+        let (x, y) = (bytes(p, &[37, 70], &mut rng), bytes(q, &[70, 45], &mut rng));
+        let (a, b) = (check.input(&x), check.input(&y));
+        let wide = |t: &Tensor| t.cast(DType::I32);
+        let sums = x.cast(DType::I32).matmul(&y.cast(DType::I32));
+        check.equal(what("sums"), wide(&a).matmul(&wide(&b)), &sums);
+        let across = wide(&b.t()).matmul(&wide(&a.t()));
+        check.equal(what("transposed sums"), across, &sums.permute(&[1, 0]));
+        let half = a.slice(1, 3..68).and_then(|a| wide(&a).matmul(&wide(&b.slice(0, 3..68)?)));
+        let (left, right) = (x.shrink(&[(0, 37), (3, 68)]), y.shrink(&[(3, 68), (0, 45)]));
+        let want = left.cast(DType::I32).matmul(&right.cast(DType::I32));
+        check.equal(what("sums of parts"), half, &want);
+        check.settle();
+        let bias = Array::whole(DType::I32, &[45], &[i64::from(i32::MAX); 45]);
+        let c = check.input(&bias);
+        let followed = wide(&a).matmul(&wide(&b)).and_then(|t| t.add(&c)?.clamp(-70_000, 9));
+        let limit = |n| Array::whole(DType::I32, &[], &[n]);
+        let want = sums.binary(BinaryOp::Add, &bias).binary(BinaryOp::Max, &limit(-70_000));
+        check.equal(what("what follows"), followed, &want.binary(BinaryOp::Min, &limit(9)));
+        let (n, k) = (4, 9_000);
+        let (x, y) = (bytes(p, &[n, k], &mut rng), bytes(q, &[k, n], &mut rng));
+        let got = wide(&check.input(&x)).matmul(&wide(&check.input(&y)));
+        check.equal(what("long sums"), got, &x.cast(DType::I32).matmul(&y.cast(DType::I32)));
+        if p == q {
+            check.equal(what("products"), a.matmul(&b), &sums.cast(p));
+        }
+    }
+    check.finish();
+}
+
+/// Layers of one shape whose weights are of 4 bits, with a bias each, in one plan.
+pub fn quantised(device: &Device) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(65);
+    for (m, n, k) in [(16, 64, 768), (48, 64, 128)] {
+        let x = moderate(DType::F32, &[m, k], &mut rng);
+        let a = check.input(&x);
+        for layer in 0..3 {
+            let weight = moderate(DType::F32, &[n, k], &mut rng);
+            let bias = moderate(DType::F32, &[n], &mut rng);
+            let (w, b) = (check.input(&weight), check.input(&bias));
+            let quantized = QuantizedMatrix::new(&w, 4, 32);
+            let numbers = quantized.as_ref().ok().and_then(|q| q.dequantize().ok()?.to_vec().ok());
+            let numbers: Vec<f32> = numbers.unwrap_or_default();
+            let numbers: Vec<f64> = numbers.into_iter().map(f64::from).collect();
+            let want = x.matmul(&Array::reals(DType::F32, &[n, k], &numbers).permute(&[1, 0]));
+            let got = quantized.and_then(|q| q.matmul(&a)?.add(&b));
+            let want = want.binary(BinaryOp::Add, &bias);
+            check.equal(format!("layer {layer} of {m} x {n} x {k}"), got, &want);
+        }
+        check.settle();
     }
     check.finish();
 }

@@ -4,9 +4,9 @@ use super::faulty::{Call, Faults, Faulty};
 use super::memory::open;
 use crate::generate::{Limits, program};
 use crate::{harness, ladder};
-use optim::{AdamOptions, AdamW, Optimizer};
 use zyx_core::hal::Backend;
 use zyx_core::{DType, Device, Param, Result, Rng, Runtime, Tensor};
+use zyx_optim::{AdamOptions, AdamW, Optimizer};
 
 /// Random programs, with inputs that somebody holds and with inputs that nobody does.
 ///

@@ -6,10 +6,10 @@
 //! is many steps ahead of it.
 
 use crate::device;
-use nn::{Forward, Init, Linear, Module, Relu, Sequential};
-use optim::{AdamOptions, AdamW, Optimizer, schedule};
 use zyx_core::hal::Backend;
 use zyx_core::{Device, Result, Runtime, Tensor};
+use zyx_nn::{Forward, Init, Linear, Module, Relu, Sequential};
+use zyx_optim::{AdamOptions, AdamW, Optimizer, schedule};
 
 const STEPS: u64 = 100;
 

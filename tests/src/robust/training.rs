@@ -6,11 +6,13 @@
 //! with the steps.
 
 use crate::harness;
-use backend_cpu::Cpu;
-use nn::{Conv2d, Dropout, Flatten, Forward, Init, Linear, MaxPool2d, Module, Relu, Sequential};
-use optim::{AdamOptions, AdamW, Optimizer, schedule};
+use zyx_backend_cpu::Cpu;
 use zyx_core::hal::Backend;
 use zyx_core::{Conv2dOptions, DType, Device, Pool2d, Result, Rng, Runtime, Tensor};
+use zyx_nn::{
+    Conv2d, Dropout, Flatten, Forward, Init, Linear, MaxPool2d, Module, Relu, Sequential,
+};
+use zyx_optim::{AdamOptions, AdamW, Optimizer, schedule};
 
 /// The images that ship with the examples: 1,797 of 8x8 pixels from 0 to 16, after a header.
 const IMAGES: &[u8] = include_bytes!("../../../examples/data/images.idx3-ubyte");

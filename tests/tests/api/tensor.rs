@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::calls;
 use crate::source::Source;
 use crate::told;
-use zyx_tests::zyx_core::{DType, Result, Tensor};
+use zyx_tests::zyx_core::{DType, Param, Result, Tensor};
 
 macro_rules! reductions {
     ($($name:ident)*) => {
@@ -110,11 +110,22 @@ fn ways_in() -> Vec<Call> {
             let n = if s.one_in(3) { n.wrapping_add(1) } else { n };
             Tensor::from_bytes(&vec![1; n], dtype, shape, &s.device)?
         };
+        from_reader |s| {
+            let (shape, dtype) = (s.shape(), s.dtype());
+            let n: usize = shape.iter().fold(dtype.size(), |n, &d| n.wrapping_mul(d)).min(20_000);
+            let n = if s.one_in(3) { n.saturating_sub(1) } else { n };
+            Tensor::from_reader(&mut vec![1u8; n].as_slice(), dtype, shape, &s.device)?
+        };
         from_owner |s| {
             let (shape, dtype) = (s.shape(), s.dtype());
             let n: usize = shape.iter().fold(dtype.size(), |n, &d| n.wrapping_mul(d)).min(20_000);
             let n = if s.one_in(3) { n.wrapping_add(1) } else { n };
             Tensor::from_owner(std::sync::Arc::new(vec![1u8; n]), dtype, shape, &s.device)?
+        };
+        from_shared |s| {
+            let (shape, dtype) = (s.shape(), s.dtype());
+            let n: usize = shape.iter().fold(dtype.size(), |n, &d| n.wrapping_mul(d)).min(20_000);
+            Tensor::from_shared(std::sync::Arc::new(vec![1u8; n]), dtype, shape, &s.device)?
         };
         scalar |s| Tensor::scalar(s.number(), &s.device);
         zeros |s| { let shape = s.shape(); Tensor::zeros(shape, s.dtype(), &s.device) };
@@ -388,6 +399,12 @@ fn gradients() -> Vec<Call> {
             let cotangent = s.partner(&x);
             let found = x.exp().grad_with(&cotangent, &[&x, &x])?;
             found.into_iter().flatten().collect::<Vec<_>>()
+        };
+        param_gradients |s| {
+            let x = s.x();
+            let cotangent = s.partner(&x);
+            let found = Param::new(x).tensor().exp().param_gradients(&cotangent)?;
+            found.into_iter().map(|(_, dx)| dx).collect::<Vec<_>>()
         };
         with_gradient |s| {
             let x = s.floats();

@@ -1,6 +1,6 @@
 //! What the tests of this folder share.
 
-use backend_cpu::Cpu;
+use zyx_backend_cpu::Cpu;
 use zyx_tests::zyx_core::{Device, Runtime};
 
 /// The CPU, of a runtime of its own: counters and caches are the caller's alone.

@@ -4,8 +4,8 @@
 
 use super::law::{self, FLOATS, INF, Of, agrees, devices, gradients, numbers, tensor, vector};
 use super::pairs;
-use nn::Forward;
 use std::collections::BTreeSet;
+use zyx_nn::Forward;
 use zyx_tests::sources::{root, tensor_methods};
 use zyx_tests::zyx_core::{
     CrossEntropy, DType, Device, MatrixNorm, MultiMargin, Reduction, Result, Tensor, TripletMargin,
@@ -351,36 +351,36 @@ fn layers(device: &Device) -> Result<Vec<Layer>> {
         (name, Box::new(layer), f)
     }
     Ok(vec![
-        layer("Relu", nn::Relu, |x| Ok(x.relu())),
-        layer("Gelu", nn::Gelu, |x| Ok(x.gelu())),
-        layer("GeluExact", nn::GeluExact, |x| Ok(x.gelu_exact())),
-        layer("Silu", nn::Silu, |x| Ok(x.silu())),
-        layer("Mish", nn::Mish, |x| Ok(x.mish())),
-        layer("Sigmoid", nn::Sigmoid, |x| Ok(x.sigmoid())),
-        layer("Tanh", nn::Tanh, |x| Ok(x.tanh())),
-        layer("Selu", nn::Selu, |x| Ok(x.selu())),
-        layer("Softplus", nn::Softplus, |x| Ok(x.softplus())),
-        layer("Relu6", nn::Relu6, |x| Ok(x.relu6())),
-        layer("LogSigmoid", nn::LogSigmoid, |x| Ok(x.logsigmoid())),
-        layer("Softsign", nn::Softsign, |x| Ok(x.softsign())),
-        layer("Tanhshrink", nn::Tanhshrink, |x| Ok(x.tanhshrink())),
-        layer("Hardsigmoid", nn::Hardsigmoid, |x| Ok(x.hardsigmoid())),
-        layer("Hardswish", nn::Hardswish, |x| Ok(x.hardswish())),
-        layer("LeakyRelu", nn::LeakyRelu::default(), |x| Ok(x.leaky_relu(0.01))),
-        layer("Elu", nn::Elu::default(), |x| Ok(x.elu(1.0))),
-        layer("Celu", nn::Celu::default(), |x| Ok(x.celu(1.0))),
-        layer("Hardtanh", nn::Hardtanh::default(), |x| Ok(x.hardtanh(-1.0, 1.0))),
-        layer("Hardshrink", nn::Hardshrink::default(), |x| Ok(x.hardshrink(0.5))),
-        layer("Softshrink", nn::Softshrink::default(), |x| Ok(x.softshrink(0.5))),
-        layer("Threshold", nn::Threshold::default(), |x| Ok(x.threshold(0.0, 0.0))),
-        layer("Softmax", nn::Softmax::default(), |x| x.softmax(-1)),
-        layer("LogSoftmax", nn::LogSoftmax::default(), |x| x.log_softmax(-1)),
-        layer("Softmin", nn::Softmin::default(), |x| x.softmin(-1)),
-        layer("Glu", nn::Glu::default(), |x| x.glu(-1)),
-        layer("Swiglu", nn::Swiglu::default(), |x| {
+        layer("Relu", zyx_nn::Relu, |x| Ok(x.relu())),
+        layer("Gelu", zyx_nn::Gelu, |x| Ok(x.gelu())),
+        layer("GeluExact", zyx_nn::GeluExact, |x| Ok(x.gelu_exact())),
+        layer("Silu", zyx_nn::Silu, |x| Ok(x.silu())),
+        layer("Mish", zyx_nn::Mish, |x| Ok(x.mish())),
+        layer("Sigmoid", zyx_nn::Sigmoid, |x| Ok(x.sigmoid())),
+        layer("Tanh", zyx_nn::Tanh, |x| Ok(x.tanh())),
+        layer("Selu", zyx_nn::Selu, |x| Ok(x.selu())),
+        layer("Softplus", zyx_nn::Softplus, |x| Ok(x.softplus())),
+        layer("Relu6", zyx_nn::Relu6, |x| Ok(x.relu6())),
+        layer("LogSigmoid", zyx_nn::LogSigmoid, |x| Ok(x.logsigmoid())),
+        layer("Softsign", zyx_nn::Softsign, |x| Ok(x.softsign())),
+        layer("Tanhshrink", zyx_nn::Tanhshrink, |x| Ok(x.tanhshrink())),
+        layer("Hardsigmoid", zyx_nn::Hardsigmoid, |x| Ok(x.hardsigmoid())),
+        layer("Hardswish", zyx_nn::Hardswish, |x| Ok(x.hardswish())),
+        layer("LeakyRelu", zyx_nn::LeakyRelu::default(), |x| Ok(x.leaky_relu(0.01))),
+        layer("Elu", zyx_nn::Elu::default(), |x| Ok(x.elu(1.0))),
+        layer("Celu", zyx_nn::Celu::default(), |x| Ok(x.celu(1.0))),
+        layer("Hardtanh", zyx_nn::Hardtanh::default(), |x| Ok(x.hardtanh(-1.0, 1.0))),
+        layer("Hardshrink", zyx_nn::Hardshrink::default(), |x| Ok(x.hardshrink(0.5))),
+        layer("Softshrink", zyx_nn::Softshrink::default(), |x| Ok(x.softshrink(0.5))),
+        layer("Threshold", zyx_nn::Threshold::default(), |x| Ok(x.threshold(0.0, 0.0))),
+        layer("Softmax", zyx_nn::Softmax::default(), |x| x.softmax(-1)),
+        layer("LogSoftmax", zyx_nn::LogSoftmax::default(), |x| x.log_softmax(-1)),
+        layer("Softmin", zyx_nn::Softmin::default(), |x| x.softmin(-1)),
+        layer("Glu", zyx_nn::Glu::default(), |x| x.glu(-1)),
+        layer("Swiglu", zyx_nn::Swiglu::default(), |x| {
             x.narrow(-1, 0, 4)?.mul(x.narrow(-1, 4, 4)?.silu())
         }),
-        layer("PRelu", nn::PRelu::new(1, &mut nn::Init::new(0, device))?, |x| {
+        layer("PRelu", zyx_nn::PRelu::new(1, &mut zyx_nn::Init::new(0, device))?, |x| {
             x.prelu(&vector(&[0.25], x.dtype(), x.device())?)
         }),
     ])

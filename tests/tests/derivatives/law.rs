@@ -10,8 +10,8 @@
 //! the function says it. Not-a-number in a table means that nothing is promised there.
 
 use super::real;
-use backend_cpu::Cpu;
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, PI};
+use zyx_backend_cpu::Cpu;
 use zyx_tests::apply::unary;
 use zyx_tests::bounds::FORMULA;
 use zyx_tests::tolerance::{largest, round, smallest_normal, ulp, unit_roundoff};

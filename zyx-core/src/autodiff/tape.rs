@@ -72,6 +72,8 @@ pub(super) struct Tape {
     pub(super) targets: FxHashMap<usize, Option<u32>>,
     /// Whether all targets are tracked: then whatever leads to one is, too.
     tracked: bool,
+    /// Whether leaves of parameters are targets too.
+    params: bool,
     /// Whether a history on the way had been freed.
     pub(super) released: bool,
 }
@@ -89,7 +91,16 @@ impl Tape {
     pub(super) fn record(output: &Tensor, wrt: &[&Tensor]) -> Tape {
         let targets = wrt.iter().map(|x| (x.id(), None)).collect();
         let tracked = wrt.iter().all(|x| x.is_tracked());
-        let mut tape = Tape { targets, tracked, ..Tape::default() };
+        Tape { targets, tracked, ..Tape::default() }.walk(output)
+    }
+
+    /// The way to all leaves of parameters.
+    pub(super) fn record_params(output: &Tensor) -> Tape {
+        Tape { tracked: true, params: true, ..Tape::default() }.walk(output)
+    }
+
+    fn walk(self, output: &Tensor) -> Tape {
+        let mut tape = self;
         let mut tasks = vec![Task::Visit(output.clone())];
         let mut positions: Vec<u32> = Vec::new();
         while let Some(task) = tasks.pop() {
@@ -160,7 +171,10 @@ impl Tape {
         }
         let position = self.entries.len() as u32;
         let target = self.targets.get_mut(&tensor.id());
-        let leads = target.is_some() || sources.iter().any(|&source| self.entries.leads(source));
+        let is_param = self.params && tensor.param_id() != 0;
+        let leads = target.is_some()
+            || is_param
+            || sources.iter().any(|&source| self.entries.leads(source));
         if let Some(target) = target {
             *target = Some(position);
         }

@@ -263,6 +263,7 @@ impl Capture {
         let id = *self.cons.entry(Key { hash, words, rest }).or_insert(next);
         if id == next {
             self.graph.add(node, dtype, shape, hash);
+            self.graph.origins.push(&node, tensor);
         }
         self.order.0.push(id);
         id

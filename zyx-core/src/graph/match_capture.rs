@@ -41,7 +41,8 @@ pub(crate) fn match_capture(
     }
     let bindings = Bindings::default();
     let places = Collected::of(graph);
-    let mut walk = Follow { graph, order: &order.0, at: 0, bindings, places, visit };
+    let (at, seen) = (0, 0);
+    let mut walk = Follow { graph, order: &order.0, at, seen, bindings, places, visit };
     for (output, expected) in outputs.iter().zip(&graph.outputs) {
         if walk.output(output)? != *expected {
             return None;
@@ -54,8 +55,9 @@ pub(crate) fn match_capture(
 struct Follow<'a> {
     graph: &'a Graph,
     order: &'a [NodeId],
-    /// How much of the order was followed.
+    /// How much of the order was followed, and how many nodes it led to.
     at: usize,
+    seen: u32,
     bindings: Bindings,
     /// Arguments that are places.
     places: Collected,
@@ -170,6 +172,10 @@ impl Follow<'_> {
             return Err(Stop::Differs);
         }
         self.at += 1;
+        if id.0 == self.seen {
+            self.seen += 1;
+            self.graph.origins.compare(id, &self.graph.nodes[id.idx()], tensor);
+        }
         Ok(id)
     }
 }

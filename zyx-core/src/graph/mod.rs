@@ -12,6 +12,7 @@ pub(crate) mod fourier;
 mod last_use;
 mod match_capture;
 mod op;
+mod origins;
 mod places;
 mod scan;
 mod scatter;
@@ -21,6 +22,7 @@ pub(crate) use capture::{Bindings, capture, capture_function, capture_with_order
 pub(crate) use last_use::Holders;
 pub(crate) use match_capture::{CaptureOrder, match_capture};
 pub(crate) use op::{GradientRule, Op, Perm, UpdateOrder, axes_of, is_index};
+pub(crate) use origins::Origins;
 pub(crate) use places::{Place, Places};
 pub(crate) use scan::split_scans;
 pub(crate) use scatter::{number_assignments, split_scatters};
@@ -377,13 +379,16 @@ pub(crate) struct Graph {
     hash: u64,
     /// The slots of arguments that are places.
     places: std::ops::Range<u32>,
+    /// Where nodes come from; no part of what graphs are compared by.
+    pub(crate) origins: Origins,
 }
 
 impl Graph {
     /// A graph without nodes that shares shapes and lists with this one.
     pub(crate) fn without_nodes(&self) -> Graph {
         let places = self.places.clone();
-        Graph { shapes: self.shapes.clone(), lists: self.lists.clone(), places, ..Graph::default() }
+        let (shapes, lists) = (self.shapes.clone(), self.lists.clone());
+        Graph { shapes, lists, places, origins: self.origins.of_no_nodes(), ..Graph::default() }
     }
 
     /// Appends a node with the hash of all that is said of it here.

@@ -45,6 +45,7 @@ fn split_once(graph: &Graph, threads: usize) -> Option<Graph> {
     let mut new = graph.without_nodes();
     let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
     for id in graph.ids() {
+        new.origins.hand_on(&graph.origins, id);
         let node = graph.node(id).map(|source| map[source.idx()]);
         let (dtype, shape) = (graph.dtype(id), graph.shape(id).clone());
         let mapped = match (node, block_length(graph, id)) {

@@ -45,6 +45,7 @@ pub(crate) fn number_assignments(graph: &Graph, threads: usize) -> Option<Graph>
     let mut new = graph.without_nodes();
     let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
     for id in graph.ids() {
+        new.origins.hand_on(&graph.origins, id);
         let node = graph.node(id).map(|source| map[source.idx()]);
         let (dtype, shape) = (graph.dtype(id), graph.shape(id).clone());
         let mapped = match node {
@@ -96,6 +97,7 @@ pub(crate) fn split_scatters(
     let mut new = graph.without_nodes();
     let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
     for id in graph.ids() {
+        new.origins.hand_on(&graph.origins, id);
         let node = graph.node(id).map(|source| map[source.idx()]);
         let (dtype, shape) = (graph.dtype(id), graph.shape(id).clone());
         let mapped = match (node, &cuts[id.idx()]) {

@@ -34,6 +34,7 @@ pub(crate) fn split_where(
     let mut new = graph.without_nodes();
     let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
     for id in graph.ids() {
+        new.origins.hand_on(&graph.origins, id);
         let node = graph.node(id).map(|source| map[source.idx()]);
         let mapped = match (node, cuts[id.idx()]) {
             (Node::Reduce { op, axes, x }, Some((axis, pieces))) => {
@@ -102,6 +103,7 @@ impl Graph {
         let mut new = self.without_nodes();
         let mut map = vec![NodeId(0); self.len()];
         for id in order {
+            new.origins.hand_on(&self.origins, id);
             let node = self.node(id).map(|source| map[source.idx()]);
             map[id.idx()] = new.push(node, self.dtype(id), self.shape(id).clone());
         }
@@ -120,6 +122,7 @@ impl Graph {
             self.shapes.push(shape);
         }
         self.nodes.push(node);
+        self.origins.push_handed_on();
         self.dtypes.push(dtype);
         self.shape_ids.push(own);
         NodeId(self.nodes.len() as u32 - 1)

@@ -360,6 +360,18 @@ pub trait Device: Send + Sync + 'static {
         None
     }
 
+    /// Notes that the bytes of an adopted buffer change whenever its owner likes: what a device derives
+    /// from the contents of buffers, it derives anew in each command.
+    fn share(&self, buffer: &Self::Buffer) {
+        let _ = buffer;
+    }
+
+    /// Notes that nobody has this buffer any more, which is kept for whoever asks for memory next: what a
+    /// device keeps beside its contents is of no use until then.
+    fn idle(&self, buffer: &Self::Buffer) {
+        let _ = buffer;
+    }
+
     /// The first `bytes` bytes of a buffer, if this device computes in host memory
     /// ([`Caps::unified_memory`]). The core calls this for values that nothing writes any more, when
     /// work on them is done; while what it gives lives, commands that would write the buffer fail.

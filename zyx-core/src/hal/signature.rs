@@ -97,6 +97,11 @@ impl Signature {
         Some(Signature { params: params?, vars: vec![scale], members: None })
     }
 
+    /// Whether a launch may write to this buffer.
+    pub fn writes(&self, slot: usize) -> bool {
+        self.params.get(slot).is_none_or(|span| span.written)
+    }
+
     /// The bytes that each buffer has to have.
     pub fn spans(&self) -> impl Iterator<Item = usize> {
         self.params.iter().map(|span| span.bytes)

@@ -28,8 +28,8 @@ pub(crate) struct Inner {
     device: Device,
     /// Whether it came from the pool and goes back there; else it stays where it is.
     pooled: bool,
-    /// What the layers above want to know of how it was computed, unknown here.
-    origin: OnceLock<Arc<dyn Any + Send + Sync>>,
+    /// What the layers above want to know of how it was computed, unknown here, and as which result.
+    origin: OnceLock<(Arc<dyn Any + Send + Sync>, u32)>,
 }
 
 /// Where the contents are.
@@ -100,15 +100,16 @@ impl Buffer {
         &self.0.device
     }
 
-    /// Notes how it was computed, once.
-    pub(crate) fn set_origin(&self, origin: Arc<dyn Any + Send + Sync>) {
+    /// Notes how it was computed, and as which result of that, once.
+    pub(crate) fn set_origin(&self, origin: Arc<dyn Any + Send + Sync>, result: usize) {
         // The same buffer may be two outputs.
-        let _ = self.0.origin.set(origin);
+        let _ = self.0.origin.set((origin, result as u32));
     }
 
     /// How it was computed, if that was noted as a `T`.
-    pub(crate) fn origin<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.0.origin.get().cloned()?.downcast().ok()
+    pub(crate) fn origin<T: Any + Send + Sync>(&self) -> Option<(Arc<T>, usize)> {
+        let (origin, result) = self.0.origin.get().cloned()?;
+        Some((origin.downcast().ok()?, result as usize))
     }
 
     /// Whether nobody else holds it.

@@ -14,6 +14,7 @@ use super::profile::{Profile, ProgramTime};
 use super::reads::Reader;
 use super::spill::{Buffers, Gate};
 use super::stats::{Counters, Stats};
+use super::trace::Queue;
 use super::tuning::Tuner;
 use crate::clock::Instant;
 use crate::error::{Error, Result};
@@ -25,6 +26,7 @@ use crate::ir::{Kernel, Rewritten, Verified, verify_for};
 use crate::{legalize, prepare};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
+use std::io::Read;
 use std::panic::Location;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -54,6 +56,8 @@ pub(crate) struct Inner {
     tuner: Tuner,
     reader: Reader,
     checked: Checked,
+    #[cfg(feature = "trace")]
+    tracer: super::trace::Tracer,
     /// Whether sums may be made in any order.
     any_order: AtomicBool,
     /// What a layer above keeps per device.
@@ -99,6 +103,8 @@ impl Device {
             tuner: Tuner::default(),
             reader: Reader::default(),
             checked: Checked::default(),
+            #[cfg(feature = "trace")]
+            tracer: super::trace::Tracer::default(),
             any_order: AtomicBool::new(false),
             plans: OnceLock::new(),
         })))
@@ -346,6 +352,7 @@ impl Device {
     /// # Errors
     /// When work submitted before failed.
     pub fn synchronize(&self) -> Result<()> {
+        let _span = self.span("wait", &[]);
         Counters::add(&self.0.counters.host_syncs, 1);
         Ok(self.0.raw.synchronize(&mut self.stream())?)
     }
@@ -370,10 +377,38 @@ impl Device {
         let buffer = self.alloc_uninit(bytes)?;
         for offset in (0..bytes).step_by(ZEROS.len()) {
             let zeros = &ZEROS[..ZEROS.len().min(bytes - offset)];
-            self.with_room(|| {
-                let raw = buffer.pin()?;
-                Ok(self.0.raw.write(&mut self.stream(), raw.raw(), offset, zeros)?)
-            })?;
+            self.write_at(&buffer, offset, zeros)?;
+        }
+        Ok(buffer)
+    }
+
+    fn write_at(&self, dst: &Buffer, offset: usize, src: &[u8]) -> Result<()> {
+        self.with_room(|| {
+            let raw = dst.pin()?;
+            Ok(self.0.raw.write(&mut self.stream(), raw.raw(), offset, src)?)
+        })
+    }
+
+    /// Memory of `bytes` bytes that a reader gives.
+    pub(crate) fn alloc_from(&self, reader: &mut dyn Read, bytes: usize) -> Result<Buffer> {
+        const PIECE: usize = 1 << 20;
+        let mut read = |piece: &mut [u8]| {
+            let io = |source| Error::Io { what: "from_reader".to_owned(), source };
+            reader.read_exact(piece).map_err(io)
+        };
+        let mut piece = vec![0; PIECE.min(bytes)];
+        // Before memory is taken: what claims to be large may hold nothing.
+        read(&mut piece)?;
+        let buffer = self.alloc_uninit(bytes)?;
+        Counters::add(&self.0.counters.copies, 1);
+        Counters::add(&self.0.counters.bytes_moved, bytes as u64);
+        let _span = self.transfer_span("write", bytes, Queue::Main);
+        for offset in (0..bytes).step_by(PIECE) {
+            let piece = &mut piece[..PIECE.min(bytes - offset)];
+            if offset > 0 {
+                read(piece)?;
+            }
+            self.write_at(&buffer, offset, piece)?;
         }
         Ok(buffer)
     }
@@ -422,9 +457,13 @@ impl Device {
         &self.0.counters
     }
 
-    /// A buffer that is the memory of `owner`, if the device can compute there.
-    pub(crate) fn adopt(&self, owner: &HostOwner) -> Option<Buffer> {
+    /// A buffer that is the memory of `owner`, who may write to it if it is `shared`, if the device can
+    /// compute there.
+    pub(crate) fn adopt(&self, owner: &HostOwner, shared: bool) -> Option<Buffer> {
         let raw = self.0.raw.adopt(owner)?;
+        if shared {
+            self.0.raw.share(&raw);
+        }
         Some(Buffer::lent(raw, owner.as_ref().as_ref().len(), self.clone()))
     }
 
@@ -433,6 +472,7 @@ impl Device {
     }
 
     pub(crate) fn release(&self, raw: RawBuffer, bytes: usize) {
+        self.0.raw.idle(&raw);
         self.0.pool.give(&self.0.counters, raw, bytes);
     }
 
@@ -478,7 +518,9 @@ impl Device {
     pub(crate) fn write_raw(&self, dst: &RawBuffer, src: &[u8]) -> Result<()> {
         Counters::add(&self.0.counters.copies, 1);
         Counters::add(&self.0.counters.bytes_moved, src.len() as u64);
-        self.write_uncounted(dst, src)
+        let mut stream = self.stream();
+        let _span = self.transfer_span("write", src.len(), Queue::Main);
+        Ok(self.0.raw.write(&mut stream, dst, 0, src)?)
     }
 
     pub(super) fn write_uncounted(&self, dst: &RawBuffer, src: &[u8]) -> Result<()> {
@@ -503,7 +545,9 @@ impl Device {
         Counters::add(&self.0.counters.copies, 1);
         Counters::add(&self.0.counters.host_syncs, 1);
         Counters::add(&self.0.counters.bytes_moved, dst.len() as u64);
-        self.read_uncounted(src, dst)
+        let mut stream = self.stream();
+        let _span = self.transfer_span("read", dst.len(), Queue::Main);
+        Ok(self.0.raw.read(&mut stream, src, 0, dst)?)
     }
 
     pub(super) fn read_uncounted(&self, src: &RawBuffer, dst: &mut [u8]) -> Result<()> {
@@ -558,6 +602,7 @@ impl Device {
         let missing = missing.map(|(&kernel, _)| kernel).filter(|&kernel| seen.insert(kernel));
         let missing: Vec<&Kernel> = missing.collect();
         if !missing.is_empty() {
+            let _span = self.span("compile", &[("kernels", missing.len())]);
             let spent = &self.0.counters.compile_ns;
             let nanoseconds = |i: usize| PASSES * missing[i].ops().len();
             let ready =
@@ -718,6 +763,11 @@ impl Device {
     #[inline]
     pub(super) fn checked(&self) -> &Checked {
         &self.0.checked
+    }
+
+    #[cfg(feature = "trace")]
+    pub(super) fn tracer(&self) -> &super::trace::Tracer {
+        &self.0.tracer
     }
 
     pub(super) fn reader(&self) -> &Reader {

@@ -216,6 +216,8 @@ pub(crate) trait ErasedDevice: Send + Sync {
     fn library(&self, call: &Call) -> Option<Program>;
     fn library_way(&self, call: &Call, way: usize) -> Option<(String, Program)>;
     fn adopt(&self, owner: &HostOwner) -> Option<RawBuffer>;
+    fn share(&self, raw: &RawBuffer);
+    fn idle(&self, raw: &RawBuffer);
     fn host_view(&self, raw: &RawBuffer, bytes: usize) -> Option<HostOwner>;
 }
 
@@ -407,6 +409,14 @@ impl<D: hal::Device> ErasedDevice for D {
 
     fn adopt(&self, owner: &HostOwner) -> Option<RawBuffer> {
         Some(Arc::new(hal::Device::adopt(self, owner)?))
+    }
+
+    fn share(&self, raw: &RawBuffer) {
+        hal::Device::share(self, buffer::<D>(raw));
+    }
+
+    fn idle(&self, raw: &RawBuffer) {
+        hal::Device::idle(self, buffer::<D>(raw));
     }
 
     fn host_view(&self, raw: &RawBuffer, bytes: usize) -> Option<HostOwner> {

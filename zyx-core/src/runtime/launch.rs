@@ -5,6 +5,7 @@ use super::buffer::Pinned;
 use super::device::Device;
 use super::erased::{Program, RawBuffer};
 use super::stats::Counters;
+use super::trace::Arguments;
 use crate::error::Result;
 use crate::hal::{Arg, Command, DeviceError, Recording};
 use smallvec::SmallVec;
@@ -55,16 +56,18 @@ impl Device {
     /// When arguments do not fit what a program declares or belong to another device: then nothing
     /// runs. At the first launch that the driver refuses; earlier ones may have been queued.
     pub fn submit(&self, launches: &[Launch<'_>]) -> Result<()> {
-        self.submit_recorded(&mut Recording::default(), launches)
+        self.submit_recorded(&mut Recording::default(), launches, &[])
     }
 
     /// As [`Device::submit`]. `recording` is for this list alone: programs and dependencies are the
-    /// same whenever it is passed.
+    /// same whenever it is passed. `about` is what a trace says of each launch, if that is known.
     pub(crate) fn submit_recorded(
         &self,
         recording: &mut Recording,
         launches: &[Launch<'_>],
+        about: &[Arguments],
     ) -> Result<()> {
+        let _span = self.span("launch", &[("launches", launches.len())]);
         for (at, launch) in launches.iter().enumerate() {
             self.check_launch(at, launch)?;
         }
@@ -90,17 +93,22 @@ impl Device {
         let mut stream = self.stream();
         let mut profile = self.profiling();
         let long = commands.iter().any(|command| command.program.parts() > 1);
-        if profile.is_none() && !long {
+        let measured = profile.is_some() || self.is_traced();
+        if !measured && !long {
             return Ok(self.raw().replay(&mut stream, recording, &commands)?);
         }
         let mut count = 0;
-        for command in &commands {
+        for (at, command) in commands.iter().enumerate() {
             for args in part_arguments(command) {
                 let part = Command { args: args.as_deref().unwrap_or(command.args), ..*command };
                 count += 1;
-                if let Some(profile) = &mut *profile {
-                    let time = self.raw().replay_timed(&mut stream, &part)?;
-                    profile.add(command.program.name(), time);
+                if measured {
+                    let (time, name) =
+                        (self.raw().replay_timed(&mut stream, &part)?, command.program.name());
+                    self.record_launch(name, time, about.get(at));
+                    if let Some(profile) = &mut *profile {
+                        profile.add(name, time);
+                    }
                 } else {
                     self.raw().replay_alone(&mut stream, &part)?;
                 }

@@ -17,6 +17,7 @@ mod profile;
 mod reads;
 mod spill;
 mod stats;
+mod trace;
 mod tuning;
 
 pub use crate::hal::HostOwner;
@@ -32,6 +33,9 @@ pub use launch::Launch;
 pub use profile::ProgramTime;
 pub use reads::Pending;
 pub use stats::Stats;
+pub(crate) use trace::Arguments;
+#[cfg(feature = "trace")]
+pub use trace::Trace;
 pub use tuning::{Tuned, Tuning};
 
 use crate::error::{Error, Result};
@@ -53,12 +57,19 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub struct Runtime {
     backends: Mutex<Vec<Arc<dyn ErasedBackend>>>,
     open: Mutex<Vec<(String, Weak<device::Inner>)>>,
+    #[cfg(feature = "trace")]
+    trace: Mutex<Option<Trace>>,
 }
 
 impl Default for Runtime {
     /// A runtime that knows the `reference` backend only.
     fn default() -> Runtime {
-        let runtime = Runtime { backends: Mutex::default(), open: Mutex::default() };
+        let runtime = Runtime {
+            backends: Mutex::default(),
+            open: Mutex::default(),
+            #[cfg(feature = "trace")]
+            trace: Mutex::default(),
+        };
         runtime.register(crate::reference::Reference::default());
         runtime
     }
@@ -195,8 +206,28 @@ impl Runtime {
             device.set_cache_limit(bytes);
         }
         device.set_tuning(tuning);
+        #[cfg(feature = "trace")]
+        device.set_trace(hal::lock(&self.trace).as_ref());
         open.push((key, device.downgrade()));
         Ok(device)
+    }
+
+    /// Makes devices that are opened from now on record what they do; see [`Device::set_trace`].
+    ///
+    /// ```
+    /// use zyx_core::{Runtime, Tensor, Trace};
+    /// let path = std::env::temp_dir().join(format!("zyx-trace-all-{}.json", std::process::id()));
+    /// let runtime = Runtime::default();
+    /// runtime.set_trace(Some(&Trace::create(&path)?));
+    /// (Tensor::new([1f32, 2.0], &runtime.device("reference")?)? * 2.0).realize()?;
+    /// let text = std::fs::read_to_string(&path).expect("it was written");
+    /// assert!(text.contains("reference:0"));
+    /// # std::fs::remove_file(path).expect("it is there");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[cfg(feature = "trace")]
+    pub fn set_trace(&self, trace: Option<&Trace>) {
+        *hal::lock(&self.trace) = trace.cloned();
     }
 
     fn backends(&self) -> Vec<Arc<dyn ErasedBackend>> {

@@ -14,6 +14,7 @@ use super::buffer::{Buffer, Pinned};
 use super::device::Device;
 use super::erased::{RawEvent, RawStream};
 use super::stats::Counters;
+use super::trace::Queue;
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::hal::{DeviceError, lock};
@@ -217,8 +218,11 @@ impl Read {
     /// Reads on this stream, and lets go of the buffer before anybody is told.
     fn run(self, stream: &mut RawStream) {
         let mut bytes = vec![0; self.bytes];
-        let raw = self.source.device().raw();
-        let read = raw.read_after(stream, &self.after, self.source.raw(), &mut bytes);
+        let device = self.source.device();
+        let read = {
+            let _span = device.transfer_span("read", self.bytes, Queue::Reads);
+            device.raw().read_after(stream, &self.after, self.source.raw(), &mut bytes)
+        };
         drop((self.source, self.after));
         self.to.keep(read.map(|()| bytes).map_err(Into::into));
     }

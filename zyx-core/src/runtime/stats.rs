@@ -76,7 +76,8 @@ counters! {
     /// Nanoseconds in which kernels were prepared, of all threads that did, and compiled: verifier, passes
     /// (but for those that the tuner tries) and the device's compiler.
     compile_ns,
-    /// Nanoseconds of `compile_ns` that the verifier took.
+    /// Nanoseconds that the verifier took, of all threads: within `compile_ns`, but for kernels that the tuner
+    /// tries and for those whose families are looked up.
     verify_ns,
     /// Plans found in the cache.
     plan_hits,

@@ -336,9 +336,9 @@ impl Step {
             }
             played => played?,
         };
-        for ((tensor, going), buffer) in all.iter().zip(buffers) {
+        for (result, ((tensor, going), buffer)) in all.iter().zip(buffers).enumerate() {
             if let Some(graph) = &plan.graph {
-                buffer.set_origin(graph.clone());
+                buffer.set_origin(graph.clone(), result);
             }
             if *going { tensor.set_value(buffer) } else { tensor.remember(buffer) }
         }

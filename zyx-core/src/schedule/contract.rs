@@ -140,7 +140,7 @@ pub(super) fn counters(
     id: NodeId,
 ) -> Option<(Vec<Counter>, Factors)> {
     let Node::Reduce { op: BinaryOp::Add, axes, x } = graph.node(id) else { return None };
-    if !matches!(graph.dtype(id), DType::F32 | DType::F64) {
+    if !matches!(graph.dtype(id), DType::F32 | DType::F64 | DType::I32) {
         return None;
     }
     let source = graph.shape(x).clone();
@@ -420,7 +420,7 @@ fn arrange(spec: &mut ContractSpec) {
     spec.batch.sort_by_key(|dim| std::cmp::Reverse(dim.c));
 }
 
-/// The source of what moves elements, or widens halves, at its tuple.
+/// The source of what moves elements, or widens them, at its tuple.
 pub(super) fn below(
     graph: &Graph,
     indices: &mut Indices,
@@ -466,7 +466,7 @@ impl Operand {
     }
 }
 
-/// The deepest node below `id` whose addresses fit. Conversions from halves are left to the library.
+/// The deepest node below `id` whose addresses fit. Conversions that widen are left to the library.
 pub(super) fn operand_by(
     graph: &Graph,
     indices: &mut Indices,
@@ -489,9 +489,10 @@ pub(super) fn operand_by(
     }
 }
 
-/// Whether a conversion is one from halves to the dtype that sums of them have.
+/// Whether a conversion is one from halves, or integers of 8 bits, to a dtype in which libraries sum their products.
 pub(super) fn is_widening(from: DType, to: DType) -> bool {
-    matches!((from, to), (DType::F16 | DType::BF16, DType::F32))
+    let halves = matches!((from, to), (DType::F16 | DType::BF16, DType::F32));
+    halves || matches!((from, to), (DType::I8 | DType::U8, DType::I32))
 }
 
 #[cfg(test)]

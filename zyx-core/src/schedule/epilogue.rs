@@ -8,7 +8,7 @@ use super::analysis::collect_roots;
 use super::contract::Contraction;
 use super::lower::{Lowered, Lowering, name, once};
 use super::partition::{ContractGroup, Group, Partition};
-use super::pull::TupleId;
+use super::pull::{OF_EPILOGUES, TupleId};
 use crate::affine::{Algebra, AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, NodeId};
@@ -37,6 +37,7 @@ pub(crate) fn lower(
     let numel = graph.shape(contraction.node).numel();
     let p = &mut *partition;
     let (spec, algebra) = (&contraction.spec, &mut p.indices.algebra);
+    algebra.number_from(OF_EPILOGUES);
     let batch = algebra.axis(extent(&spec.batch));
     let (m, n) = (algebra.axis(extent(&spec.m)), algebra.axis(extent(&spec.n)));
     let flat = p.indices.flat_id(graph, contraction.node, at);
@@ -65,16 +66,25 @@ pub(crate) fn lower(
     Some(once(graph, partition, (found, &written), |partition, found| {
         let mut l = Lowering::new(graph, partition, group, name(graph, this));
         let tile = l.b.param(spec.acc, u64::MAX >> 8, Access::Read);
-        let vars: Vec<_> = (0..RESERVED_VARS)
-            .map(|i| l.b.var(DType::I64, 0, limits.get(i).map_or(1 << 40, |&limit| limit)))
-            .collect();
+        let [batches, rows, columns] = limits;
+        // Rows of a tile are padded, by less than this, and may be parts of those of several entries.
+        let stride = batches.saturating_mul(columns).saturating_mul(2).saturating_add(256);
+        let most: [i64; RESERVED_VARS] =
+            [(batches - 1).max(0), rows, columns, rows, columns, stride];
+        let vars = most.map(|most| l.b.var(DType::I64, 0, most));
         l.declare(found, &written);
         l.counters.insert(batch, vars[0]);
         let row = l.b.open_loop(LoopKind::Parallel, 0, vars[3]);
+        // No tile goes beyond the result. Said so, it is known where kernels are verified.
+        let last = l.b.index(rows - 1);
         let global = l.b.binary(BinaryOp::Add, vars[1], row);
+        let global = l.b.binary(BinaryOp::Min, global, last);
         l.counters.insert(m, global);
         let line = l.b.binary(BinaryOp::Mul, row, vars[5]);
-        let column = l.b.open_loop(LoopKind::Parallel, 1, vars[4]);
+        let left = l.b.index(columns);
+        let left = l.b.binary(BinaryOp::Sub, left, vars[2]);
+        let left = l.b.binary(BinaryOp::Min, left, vars[4]);
+        let column = l.b.open_loop(LoopKind::Parallel, 1, left);
         let global = l.b.binary(BinaryOp::Add, vars[2], column);
         l.counters.insert(n, global);
         let place = l.b.binary(BinaryOp::Add, line, column);

@@ -6,9 +6,12 @@
 //! kept; what they could have been follows from two speeds measured on the device itself, of
 //! copying and of multiplying matrices.
 
+mod dot;
+mod source;
+
 use super::floor;
 use super::horizontal_fusion::Joined;
-use super::item::{Launch, ScheduleItem, Scheduled, fusions, schedule};
+use super::item::{Launch, ScheduleItem, Scheduled, fusions, schedule, storage};
 use super::partition::{Kind, Partition};
 use crate::clock::Instant;
 use crate::dtype::DType;
@@ -16,11 +19,15 @@ use crate::error::Result;
 use crate::graph::{Graph, Node, NodeId, axes_of};
 use crate::hal::Call;
 use crate::ir::Access;
+use crate::origin::Place;
 use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
+use source::Sources;
+use std::cell::RefCell;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The launches that compute some values; see [`Tensor::explain`].
@@ -36,9 +43,27 @@ pub struct Explanation {
     /// The least time for what is computed, estimated from the device's capabilities: every input is
     /// read once, every output written once, every operation done once.
     pub least: Duration,
+    /// Whether equal computations elsewhere in the program share the plan: lines and names of parameters are those
+    /// of the first.
+    pub shared: bool,
 }
 
 impl Explanation {
+    /// The plan as a graph in the DOT language, as Graphviz draws it: a box for each launch, an ellipse for each
+    /// input and result, an edge for each value that a launch reads or writes, with dtype, shape and bytes.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// let dot = x.cumsum(1)?.exp().explain()?.to_dot();
+    /// assert!(dot.starts_with("digraph plan {") && dot.contains("launch0 -> launch1"), "{dot}");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn to_dot(&self) -> String {
+        dot::of(self)
+    }
+
     /// The sum of the times that the launches are predicted to take.
     pub fn predicted(&self) -> Duration {
         self.launches.iter().map(|launch| launch.predicted).sum()
@@ -74,6 +99,22 @@ pub struct LaunchNote {
     pub least: Duration,
 }
 
+impl LaunchNote {
+    /// Bytes of what its kernels read and write, each value once for each kernel.
+    pub fn bytes(&self) -> usize {
+        self.values().map(ValueNote::bytes).sum()
+    }
+
+    /// The operations of its kernels.
+    pub fn operations(&self) -> f64 {
+        self.kernels.iter().map(|kernel| kernel.operations).sum()
+    }
+
+    fn values(&self) -> impl Iterator<Item = &ValueNote> {
+        self.kernels.iter().flat_map(|kernel| kernel.reads.iter().chain(&kernel.writes))
+    }
+}
+
 /// One computation of a launch.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -84,20 +125,49 @@ pub struct KernelNote {
     pub strategy: &'static str,
     /// The operations that are fused in it, each with how often it occurs.
     pub fused: Vec<(String, usize)>,
+    /// The calls of the program that they come from, in the order in which they are computed, if that is known
+    /// (in builds with debug assertions or the feature `lines`).
+    pub calls: Vec<CallNote>,
     /// What it reads.
     pub reads: Vec<ValueNote>,
     /// What it stores.
     pub writes: Vec<ValueNote>,
-    /// Operations of a matrix product or convolution, two for each multiply-add; else 0.
+    /// Operations: of a library call two for each multiply-add, of generated code as the cost model counts them, where
+    /// what takes as long as several additions counts as several.
     pub operations: f64,
+    /// Those of library calls.
+    products: f64,
+}
+
+/// A call of the program, as far as a kernel computes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallNote {
+    /// The method as it was called, as `gelu` or `fc1.forward`: from the file of the source, if it is there and not
+    /// newer than the program.
+    pub name: Option<String>,
+    /// The line of the program, as `src/main.rs:42`; `None` of operations whose caller is not known.
+    pub line: Option<String>,
+    /// Whether its gradient is computed.
+    pub is_gradient: bool,
+    /// The operations that it consists of, each with how often it occurs.
+    pub operations: Vec<(String, usize)>,
 }
 
 /// A value in memory.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ValueNote {
+    /// Equal for notes of the same value.
+    pub number: usize,
+    /// Whether it was asked for, or is a value that was set together with it.
+    pub is_result: bool,
+    /// The name of a parameter that it is.
+    pub parameter: Option<Arc<str>>,
     /// The operation that gives it, `input` if it was there before.
     pub op: String,
+    /// The call of the program that gives it, as `gelu`, if that is known.
+    pub call: Option<String>,
     /// Its shape.
     pub shape: Shape,
     /// Its dtype.
@@ -115,16 +185,44 @@ impl ValueNote {
     }
 }
 
-/// Explains the plan of a graph.
-pub(crate) fn explain(graph: &Graph, device: &Device) -> Result<Explanation> {
+/// Explains the plan of a graph, of whose results some are parameters with names.
+pub(crate) fn explain(
+    graph: &Graph,
+    device: &Device,
+    results: &[(usize, Arc<str>)],
+) -> Result<Explanation> {
+    let speeds = if device.is_profiling() { Some(measure(device)?) } else { None };
+    Ok(planned(graph, device, results, speeds))
+}
+
+/// What a plan is, with the speeds of the device if they are known.
+fn planned(
+    graph: &Graph,
+    device: &Device,
+    results: &[(usize, Arc<str>)],
+    speeds: Option<Speeds>,
+) -> Explanation {
     let least = nanoseconds(floor::least(graph, device.caps()));
     let split = super::split_reduction::split(graph, device);
     let graph = split.as_ref().unwrap_or(graph);
-    let speeds = if device.is_profiling() { Some(measure(device)?) } else { None };
     let Scheduled { partition, items, groups, strategies } = schedule(graph, device);
-    let mut explainer = Explainer { graph, partition, writers: FxHashMap::default() };
+    let stored: Vec<NodeId> = graph.outputs.iter().map(|&output| storage(graph, output)).collect();
+    let mut parameters: FxHashMap<NodeId, Arc<str>> = FxHashMap::default();
+    for (output, name) in results {
+        parameters.extend(stored.get(*output).map(|&id| (id, name.clone())));
+    }
+    for id in graph.ids() {
+        if let Node::Leaf { slot } = graph.node(id)
+            && let Some(Some(name)) = graph.origins.leaves.get(slot as usize)
+        {
+            parameters.insert(id, name.clone());
+        }
+    }
+    let (results, writers) = (stored.into_iter().collect(), FxHashMap::default());
+    let sources = RefCell::default();
+    let mut explainer = Explainer { graph, partition, results, parameters, writers, sources };
     let accesses: Vec<Vec<(NodeId, Access)>> = items.iter().map(ScheduleItem::accesses).collect();
-    let calls: Vec<(String, f64)> = items.iter().map(name_of).collect();
+    let calls: Vec<(String, [f64; 2])> = items.iter().map(name_of).collect();
     let profile = device.profile();
     let (mut launches, mut joined) = (Vec::new(), Joined::default());
     for (number, fusion) in fusions(graph, items, device).into_iter().enumerate() {
@@ -149,17 +247,53 @@ pub(crate) fn explain(graph: &Graph, device: &Device) -> Result<Explanation> {
         let least = nanoseconds(floor::least_of_unit(graph, &launch, device.caps()));
         launches.push(LaunchNote { name, kernels, time, roofline, predicted, least });
     }
-    Ok(Explanation { device: device.spec().to_owned(), launches, speeds, least })
+    let shared = graph.origins.varied();
+    Explanation { device: device.spec().to_owned(), launches, speeds, least, shared }
+}
+
+/// What a trace says of each launch of the plan of a graph, if that has as many launches as are `expected`.
+#[cfg(feature = "trace")]
+pub(super) fn about_launches(
+    graph: &Graph,
+    device: &Device,
+    expected: usize,
+) -> Vec<crate::runtime::Arguments> {
+    let launches = planned(graph, device, &[], None).launches;
+    let launches = if launches.len() == expected { &*launches } else { &[] };
+    launches.iter().map(LaunchNote::arguments).collect()
+}
+
+/// How often each word occurs, in the order of the first.
+fn count(ids: &[NodeId], word: impl Fn(NodeId) -> String) -> Vec<(String, usize)> {
+    let mut list: Vec<(String, usize)> = Vec::new();
+    for word in ids.iter().map(|&id| word(id)) {
+        match list.iter_mut().find(|entry| entry.0 == word) {
+            Some(entry) => entry.1 += 1,
+            None => list.push((word, 1)),
+        }
+    }
+    list
+}
+
+/// Words with how often they occur, as a sentence has them.
+fn counted(list: &[(String, usize)]) -> String {
+    let text = |(op, n): &(String, usize)| {
+        if *n == 1 { op.clone() } else { format!("{op} ({n} times)") }
+    };
+    list.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 fn nanoseconds(ns: f64) -> Duration {
     Duration::try_from_secs_f64(ns * 1e-9).unwrap_or(Duration::MAX)
 }
 
-/// The name of an item, and the operations of a contraction.
-fn name_of(item: &ScheduleItem) -> (String, f64) {
+/// The name of an item, its operations, and those of a library call.
+fn name_of(item: &ScheduleItem) -> (String, [f64; 2]) {
     match item {
-        ScheduleItem::Kernel(lowered) => (lowered.kernel.name().to_owned(), 0.0),
+        ScheduleItem::Kernel(lowered) => {
+            let operations = crate::tune::model::work(&lowered.kernel).1;
+            (lowered.kernel.name().to_owned(), [operations, 0.0])
+        }
         ScheduleItem::Call { call, .. } => {
             let operations = match &**call {
                 Call::Contract { spec, .. } => 2.0 * floor::multiplications(spec),
@@ -168,7 +302,7 @@ fn name_of(item: &ScheduleItem) -> (String, f64) {
                 Call::Flash { spec, .. } => 2.0 * spec.multiplications(),
                 Call::Fused { .. } => 0.0,
             };
-            (call.name(), operations)
+            (call.name(), [operations; 2])
         }
     }
 }
@@ -177,21 +311,26 @@ fn name_of(item: &ScheduleItem) -> (String, f64) {
 fn least_seconds(kernels: &[KernelNote], speeds: Speeds) -> f64 {
     let values = kernels.iter().flat_map(|k| k.reads.iter().chain(&k.writes));
     let bytes: f64 = values.map(|value| value.bytes() as f64).sum();
-    let operations: f64 = kernels.iter().map(|k| k.operations).sum();
+    let operations: f64 = kernels.iter().map(|k| k.products).sum();
     (bytes / speeds.bytes).max(operations / speeds.operations)
 }
 
 struct Explainer<'a> {
     graph: &'a Graph,
     partition: Partition,
+    /// The nodes that are stored for outputs.
+    results: FxHashSet<NodeId>,
+    /// The names of parameters.
+    parameters: FxHashMap<NodeId, Arc<str>>,
     /// The launch that stores each node.
     writers: FxHashMap<NodeId, usize>,
+    sources: RefCell<Sources>,
 }
 
 impl Explainer<'_> {
     fn kernel(
         &self,
-        (name, operations): &(String, f64),
+        (name, [operations, products]): &(String, [f64; 2]),
         (group, strategy): (usize, &'static str),
         accesses: &[(NodeId, Access)],
     ) -> KernelNote {
@@ -200,19 +339,26 @@ impl Explainer<'_> {
             let list = accesses.iter().filter(|a| wanted(a.1) && seen.insert(a.0));
             list.map(|a| self.value(a.0)).collect::<Vec<_>>()
         };
+        let ids = self.computed(group);
         KernelNote {
             name: name.clone(),
             strategy,
-            fused: self.fused(group),
+            fused: count(&ids, |id| self.op_of(group, id)),
+            calls: self.calls(group, &ids),
             reads: values(|a| a != Access::Write),
             writes: values(|a| a != Access::Read),
             operations: *operations,
+            products: *products,
         }
     }
 
     fn value(&self, id: NodeId) -> ValueNote {
         ValueNote {
+            number: id.idx(),
+            is_result: self.results.contains(&id),
+            parameter: self.parameters.get(&id).cloned(),
             op: self.op(id),
+            call: self.call(id),
             shape: self.graph.shape(id).clone(),
             dtype: self.graph.dtype(id),
             launch: self.writers.get(&id).copied(),
@@ -220,14 +366,18 @@ impl Explainer<'_> {
         }
     }
 
-    /// The operations computed in a group, sources first.
-    fn fused(&self, group: usize) -> Vec<(String, usize)> {
-        let this = &self.partition.groups[group];
-        let product = match &this.kind {
+    /// The product of a group, whose parts are no operations of their own.
+    fn product(&self, group: usize) -> Option<NodeId> {
+        match &self.partition.groups[group].kind {
             Kind::Contract(contract) => Some(contract.contraction.node),
             Kind::Flash(flash) => flash.tiles.first().map(|tile| tile.0),
             Kind::Loops | Kind::Scan | Kind::Scatter => None,
-        };
+        }
+    }
+
+    /// The nodes computed in a group, sources first.
+    fn computed(&self, group: usize) -> Vec<NodeId> {
+        let (this, product) = (&self.partition.groups[group], self.product(group));
         let mut seen: FxHashSet<NodeId> = FxHashSet::default();
         let mut stack: Vec<NodeId> = this.roots.iter().map(|root| root.node).collect();
         if let Kind::Contract(contract) = &this.kind {
@@ -247,15 +397,41 @@ impl Explainer<'_> {
         }
         let mut ids: Vec<NodeId> = seen.into_iter().collect();
         ids.sort_unstable();
-        let mut list: Vec<(String, usize)> = Vec::new();
-        for id in ids {
-            let op = if product == Some(id) { "product".to_owned() } else { self.op(id) };
-            match list.iter_mut().find(|entry| entry.0 == op) {
-                Some(entry) => entry.1 += 1,
-                None => list.push((op, 1)),
+        ids
+    }
+
+    /// What a node of a group does, in a word or two.
+    fn op_of(&self, group: usize, id: NodeId) -> String {
+        if self.product(group) == Some(id) { "product".to_owned() } else { self.op(id) }
+    }
+
+    /// The calls that nodes of a group come from.
+    fn calls(&self, group: usize, ids: &[NodeId]) -> Vec<CallNote> {
+        let line = |id: NodeId| self.graph.origins.of(id).line();
+        let mut calls: Vec<(Option<(Place, bool)>, Vec<NodeId>)> = Vec::new();
+        for &id in ids {
+            match calls.iter_mut().find(|call| call.0 == line(id)) {
+                Some(call) => call.1.push(id),
+                None => calls.push((line(id), vec![id])),
             }
         }
-        list
+        if calls.iter().all(|call| call.0.is_none()) {
+            return Vec::new();
+        }
+        let note = |(line, ids): (Option<(Place, bool)>, Vec<NodeId>)| CallNote {
+            name: line.and_then(|(place, _)| self.sources.borrow_mut().called(place)),
+            line: line.map(|(place, _)| format!("{}:{}", place.file(), place.line())),
+            is_gradient: line.is_some_and(|line| line.1),
+            operations: count(&ids, |id| self.op_of(group, id)),
+        };
+        calls.into_iter().map(note).collect()
+    }
+
+    /// The call that a node comes from.
+    fn call(&self, id: NodeId) -> Option<String> {
+        let (place, gradient) = self.graph.origins.of(id).line()?;
+        let name = self.sources.borrow_mut().called(place)?;
+        Some(if gradient { format!("gradient of {name}") } else { name })
     }
 
     /// What a node does, in a word or two.
@@ -302,9 +478,10 @@ fn measure(device: &Device) -> Result<Speeds> {
     if let Some(&known) = cache.speeds.get() {
         return Ok(known);
     }
-    let profile = device.pause_profile();
+    let (profile, traced) = (device.pause_profile(), device.pause_trace());
     let measured = speeds(device);
     device.resume_profile(profile);
+    device.resume_trace(traced);
     let speeds = measured?;
     Ok(*cache.speeds.get_or_init(|| speeds))
 }
@@ -346,11 +523,35 @@ impl fmt::Display for Explanation {
                 "measured there: copies {bytes:.1} GB/s, products {operations:.1} GFLOP/s"
             )?;
         }
+        if self.shared {
+            writeln!(
+                f,
+                "lines and parameters of the first of several computations with this plan"
+            )?;
+        }
         self.launches.iter().enumerate().try_for_each(|(number, launch)| launch.write(f, number))
     }
 }
 
 impl LaunchNote {
+    #[cfg(feature = "trace")]
+    fn arguments(&self) -> crate::runtime::Arguments {
+        let mut arguments = crate::runtime::Arguments::default();
+        let list = |texts: Vec<String>| texts.join("; ");
+        let values = |of: fn(&KernelNote) -> &Vec<ValueNote>| {
+            list(self.kernels.iter().flat_map(of).map(ToString::to_string).collect())
+        };
+        let fused = self.kernels.iter().map(KernelNote::summary).collect();
+        arguments.text("computes", &list(fused));
+        arguments.text("reads", &values(|kernel| &kernel.reads));
+        arguments.text("writes", &values(|kernel| &kernel.writes));
+        arguments.number("bytes", self.bytes() as f64);
+        arguments.number("operations", self.operations());
+        arguments.number("predicted_us", self.predicted.as_secs_f64() * 1e6);
+        arguments.number("least_us", self.least.as_secs_f64() * 1e6);
+        arguments
+    }
+
     fn write(&self, f: &mut fmt::Formatter<'_>, number: usize) -> fmt::Result {
         write!(f, "{number}: {}", self.name)?;
         if let Some(time) = self.time {
@@ -366,12 +567,28 @@ impl LaunchNote {
 }
 
 impl KernelNote {
+    /// The strategy and the calls, or operations where those are not known.
+    fn summary(&self) -> String {
+        if self.calls.is_empty() {
+            return format!("{} of {}", self.strategy, counted(&self.fused));
+        }
+        let mut text = format!("{} of ", self.strategy);
+        for (i, call) in self.calls.iter().enumerate() {
+            if i > 0 {
+                text.push_str(", ");
+            }
+            text.push_str(&call.what());
+            // Calls of one line are named together.
+            let next = self.calls.get(i + 1).and_then(|next| next.line.as_ref());
+            if let Some(line) = call.line.as_ref().filter(|line| next != Some(*line)) {
+                text.push_str(&format!(" at {line}"));
+            }
+        }
+        text
+    }
+
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = |(op, n): &(String, usize)| {
-            if *n == 1 { op.clone() } else { format!("{op} ({n} times)") }
-        };
-        let fused: Vec<String> = self.fused.iter().map(count).collect();
-        writeln!(f, "   {} of {}", self.strategy, fused.join(", "))?;
+        writeln!(f, "   {}", self.summary())?;
         for value in &self.reads {
             match value.launch {
                 None => writeln!(f, "     reads {value}")?,
@@ -389,8 +606,25 @@ impl KernelNote {
     }
 }
 
+impl CallNote {
+    fn what(&self) -> String {
+        let name = self.name.clone().unwrap_or_else(|| counted(&self.operations));
+        if self.is_gradient { format!("gradient of {name}") } else { name }
+    }
+}
+
+/// `gelu at src/main.rs:42`, in which a call without a name has its operations.
+impl fmt::Display for CallNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what())?;
+        self.line.as_ref().map_or(Ok(()), |line| write!(f, " at {line}"))
+    }
+}
+
 impl fmt::Display for ValueNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.op, self.dtype, self.shape)
+        let call = self.call.as_deref().unwrap_or(&self.op);
+        let name = self.parameter.as_deref().unwrap_or(call);
+        write!(f, "{name} {} {}", self.dtype, self.shape)
     }
 }

@@ -28,6 +28,7 @@ mod item;
 mod lower;
 mod memory;
 mod merge;
+pub(crate) mod names;
 mod partition;
 mod plan;
 mod plan_cache;
@@ -44,14 +45,16 @@ pub(crate) mod strategies;
 mod tests;
 mod trace;
 
-pub use explain::{Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
+pub use explain::{CallNote, Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 
 use crate::error::{Error, Result};
 use crate::graph::{Bindings, Graph, Holders, capture, capture_with_order};
+use crate::origin::Origin;
 use crate::runtime::{Buffer, Device};
-use crate::tensor::Tensor;
+use crate::tensor::{Param, Tensor};
 use plan::Plan;
 use plan_cache::{PlanCache, Planned};
+use rustc_hash::FxHashMap;
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -92,6 +95,7 @@ fn realize_on(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<
 #[track_caller]
 fn realize_unchecked(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<bool> {
     let cache = device.attachment::<PlanCache>();
+    let _span = device.span("realize", &[("tensors", tensors.len())]);
     loop {
         let sharing = device.read_lock();
         // Another thread may have computed some meanwhile.
@@ -99,7 +103,11 @@ fn realize_unchecked(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> 
         if pending.is_empty() {
             return Ok(true);
         }
-        let (planned, bindings) = match cache.expected(device, &pending) {
+        let expected = {
+            let _span = device.span("match", &[]);
+            cache.expected(device, &pending)
+        };
+        let (planned, bindings) = match expected {
             Some(found) => found,
             None => match find(&cache, device, &pending, given)? {
                 Some(found) => found,
@@ -140,24 +148,62 @@ fn find(
     pending: &[&Tensor],
     given: &[Tensor],
 ) -> Result<Option<(Arc<Planned>, Bindings)>> {
-    let (graph, mut bindings, order) = capture_with_order(pending, cache.last.load(Relaxed));
+    let (graph, mut bindings, order) = {
+        let _span = device.span("capture", &[]);
+        capture_with_order(pending, cache.last.load(Relaxed))
+    };
     if bindings.unmoved {
         return Ok(None);
     }
     refuse_no_value(bindings.unknown, "realize")?;
     cache.last.store(graph.len().min(MAX_EXPECTED), Relaxed);
-    let graph = cache.generalized(device, graph, &mut bindings);
+    let mut graph = cache.generalized(device, graph, &mut bindings);
+    if Origin::KEPT {
+        graph.origins.leaves = names_of_leaves(device, &bindings);
+    }
     let holders = Holders { outputs: pending, given, bindings: &bindings };
     let planned = cache.planned(device, graph, &holders)?;
     cache.expect(&planned, order);
     Ok(Some((planned, bindings)))
 }
 
+/// The names of the parameters among the leaves of a graph.
+fn names_of_leaves(device: &Device, bindings: &Bindings) -> Vec<Option<Arc<str>>> {
+    let named = device.attachment::<PlanCache>().names.all();
+    if named.is_empty() {
+        return Vec::new();
+    }
+    let names = named.iter().filter_map(|parameter| {
+        let (value, name) = parameter.named_value()?;
+        Some((value.value()?.key(), name))
+    });
+    let names: FxHashMap<usize, Arc<str>> = names.collect();
+    bindings.leaves.iter().map(|leaf| names.get(&leaf.key()).cloned()).collect()
+}
+
+/// The names of the parameters that a plan of this graph gave their values, by output.
+fn names_of_results(device: &Device, graph: &Arc<Graph>) -> Vec<(usize, Arc<str>)> {
+    let named = device.attachment::<PlanCache>().names.all();
+    let results = named.iter().filter_map(|parameter| {
+        let (value, name) = parameter.named_value()?;
+        let (origin, output) = value.value()?.origin::<Graph>()?;
+        Arc::ptr_eq(&origin, graph).then_some((output, name))
+    });
+    results.collect()
+}
+
+/// Notes that a parameter on a device has a name.
+pub(crate) fn note_name(device: &Device, parameter: &Param) {
+    if Origin::KEPT {
+        device.attachment::<PlanCache>().names.add(parameter);
+    }
+}
+
 /// Gives the tensors their values.
 fn set_value(plan: &Arc<Plan>, holders: &Holders<'_>, buffers: Vec<Buffer>) -> Result<()> {
-    for (tensor, buffer) in holders.outputs.iter().zip(buffers) {
+    for (output, (tensor, buffer)) in holders.outputs.iter().zip(buffers).enumerate() {
         if let Some(graph) = &plan.graph {
-            buffer.set_origin(graph.clone());
+            buffer.set_origin(graph.clone(), output);
         }
         tensor.set_value(buffer);
     }
@@ -191,13 +237,15 @@ fn refuse_no_value(unknown: bool, op: &'static str) -> Result<()> {
 pub(crate) fn explain_tensor(tensor: &Tensor, pending: bool) -> Result<Explanation> {
     let device = tensor.device();
     if pending {
-        let (graph, bindings) = capture(&[tensor], 0);
+        let (mut graph, bindings) = capture(&[tensor], 0);
         refuse_no_value(bindings.unknown, "explain")?;
+        graph.origins.leaves = names_of_leaves(device, &bindings);
         refuse_impossible(&graph, "explain")?;
-        return explain::explain(&graph, device);
+        return explain::explain(&graph, device, &[]);
     }
     let graph = tensor.value().and_then(|buffer| buffer.origin::<Graph>());
-    explain::explain(&graph.unwrap_or_default(), device)
+    let graph = graph.map(|(graph, _)| graph).unwrap_or_default();
+    explain::explain(&graph, device, &names_of_results(device, &graph))
 }
 
 /// The bytes of the arena of a graph's temporaries, and the most of them that are live at once.

@@ -45,6 +45,9 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
 
+/// Most nodes between a reduction and what its kernel stores in its place.
+const MOST_BETWEEN: usize = 16;
+
 /// A node that a group stores, at an index tuple over the group's axes.
 #[derive(Clone, Debug)]
 pub(crate) struct Root {
@@ -443,7 +446,7 @@ impl<'a> Partitioner<'a> {
                 _ => Some(Reason::Users(instances.len())),
             },
             node if node.is_movement() => None,
-            // A conversion from halves gains nothing by being stored: the halves take less room.
+            // A conversion that widens gains nothing by being stored: its source takes less room.
             Node::Cast { x } if is_widening(self.graph.dtype(x), self.graph.dtype(id)) => None,
             _ if instances.iter().any(|i| full(self, i)) => Some(Reason::Ops(MAX_NODES)),
             _ if !instances.iter().all(|i| self.has_room(id, i.group, true)) => {
@@ -451,6 +454,11 @@ impl<'a> Partitioner<'a> {
             }
             _ => {
                 let repeated = instances.iter().map(|i| self.multiplicity(id, i)).max();
+                if let ([_], Some(times @ 2..)) = (instances, repeated)
+                    && self.ends_reduction(id)
+                {
+                    return self.choose(id, Some(Reason::Ends(times)), false);
+                }
                 let repeated = repeated.filter(|_| self.costs.in_place(id) >= WORTH_STORING);
                 let rule = match repeated.filter(|&times| self.is_repeated_work(id, times)) {
                     Some(times) if times > 2 => Some(Reason::Broadcast(times)),
@@ -461,6 +469,33 @@ impl<'a> Partitioner<'a> {
                 self.choose(id, rule, matters)
             }
         }
+    }
+
+    /// Whether the node is made, element by element, of a reduction for it alone, whose kernel can
+    /// store it in place of the sums.
+    fn ends_reduction(&mut self, id: NodeId) -> bool {
+        let (numel, size) = (self.graph.shape(id).numel(), self.graph.dtype(id).size());
+        let (mut chain, mut next) = (NodeList::from_slice(&[id]), 0);
+        while let Some(&x) = chain.get(next).filter(|_| chain.len() <= MOST_BETWEEN) {
+            next += 1;
+            let node = self.graph.node(x);
+            match node {
+                Node::Reduce { .. } if self.graph.dtype(x).size() >= size => {
+                    return match self.library(x) {
+                        Some(call) => self.options.epilogues && call.convolution.is_none(),
+                        None => true,
+                    };
+                }
+                Node::Reshape { .. } | Node::Permute { .. } => {}
+                _ if node.is_elementwise() => {}
+                _ => continue,
+            }
+            chain.extend(node.sources().filter(|x| {
+                let own = self.uses[x.idx()] == 1 && !self.must_store[x.idx()];
+                own && self.graph.shape(*x).numel() == numel
+            }));
+        }
+        false
     }
 
     /// Whether computing each element so many times takes longer than a launch.

@@ -117,6 +117,9 @@ pub(crate) struct Plan {
     /// What the device keeps of this plan's launches; taken out while it is in use, so that two
     /// threads that play one plan do not wait for each other.
     pub(super) replay: Mutex<Replay>,
+    /// What traces say of its launches.
+    #[cfg(feature = "trace")]
+    pub(super) about: OnceLock<Vec<crate::runtime::Arguments>>,
 }
 
 /// Bytes of a recording for each launch, roughly.

@@ -12,6 +12,7 @@
 
 use super::explain::Speeds;
 use super::item::{Launches, Scheduled, schedule, schedule_by};
+use super::names::Names;
 use super::plan::{Draft, Plan, Sizes};
 use super::refuse_impossible;
 use super::search::{self, Choices};
@@ -119,6 +120,8 @@ pub(super) struct PlanCache {
     visits: AtomicU64,
     /// Nodes of the last graph: the next one of a loop will have as many.
     pub(super) last: AtomicUsize,
+    /// The parameters that have names.
+    pub(super) names: Names,
     /// What the device can do, if it was measured.
     pub(super) speeds: OnceLock<Speeds>,
 }
@@ -210,9 +213,13 @@ impl PlanCache {
         let known = lock(&self.plans).get(&graph).cloned();
         device.count_plan(known.is_some(), graph.len());
         if let Some(planned) = known {
+            if let Some(known) = &planned.graph {
+                known.origins.compare_all(&graph.origins);
+            }
             return Ok(planned);
         }
         refuse_impossible(&graph, "realize")?;
+        let _span = device.span("plan", &[("nodes", graph.len())]);
         if graph.len() > MAX_CACHED_NODES {
             let plan = Plan::new(&graph, device, Launches::Joint, Sizes::One, &mut |_| Vec::new())?;
             let variants = Mutex::new(vec![Arc::new(plan)]);

@@ -6,7 +6,7 @@ use super::plan_cache::PlanCache;
 use crate::error::{Error, Result};
 use crate::graph::Bindings;
 use crate::hal::{Arg, Recording};
-use crate::runtime::{Buffer, Device, Launch, Pinned, Program};
+use crate::runtime::{Arguments, Buffer, Device, Launch, Pinned, Program};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
@@ -136,7 +136,7 @@ impl Plan {
                 let program = programs.get(i).unwrap_or(&step.program);
                 launches.push(Launch { program, args, after: &step.after });
             }
-            device.submit_recorded(&mut recording, &launches)?;
+            device.submit_recorded(&mut recording, &launches, self.about(device))?;
             drop(launches);
             *self.kept() = Replay { recording, programs, generation };
         }
@@ -153,6 +153,22 @@ impl Plan {
             Place::Temporary(..) => unreachable!("invariant: outputs are no temporaries"),
         };
         Ok(self.outputs.iter().map(result).collect())
+    }
+
+    /// What a trace says of each launch.
+    #[cfg(feature = "trace")]
+    fn about(&self, device: &Device) -> &[Arguments] {
+        let Some(graph) = self.graph.as_ref().filter(|_| device.is_traced()) else { return &[] };
+        self.about.get_or_init(|| {
+            let _span = device.span("explain", &[("nodes", graph.len())]);
+            super::explain::about_launches(graph, device, self.steps.len())
+        })
+    }
+
+    /// Nothing is traced.
+    #[cfg(not(feature = "trace"))]
+    fn about(&self, _: &Device) -> &[Arguments] {
+        &[]
     }
 
     /// Runs the plan step by step, so that only what one step needs has to be on the device: all

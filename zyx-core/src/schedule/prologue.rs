@@ -33,7 +33,8 @@ impl Partitioner<'_> {
     pub(super) fn computed_operand(&self, contraction: &Contraction) -> Option<usize> {
         let Contraction { operands, spec, .. } = contraction;
         let convolves = contraction.convolution.is_some();
-        if !self.caps.prologues || convolves || operands[0] == operands[1] {
+        let exists = self.caps.prologues && spec.acc.is_float();
+        if !exists || convolves || operands[0] == operands[1] {
             return None;
         }
         let run = spec.k.last()?;

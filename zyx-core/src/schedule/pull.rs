@@ -8,9 +8,10 @@ use std::rc::Rc;
 
 /// Where numbers of counters start. A group numbers its own from 0 on, in the order in which it needs
 /// them, so equal groups have equal tuples; so does lowering, which meets those of one group at a
-/// time, and whoever looks for a contraction. Places have the numbers of their slots, others are
-/// numbered one after the other.
+/// time (those of an epilogue are the same whether a prologue was lowered before it or known), and whoever looks for
+/// a contraction. Places have the numbers of their slots, others are numbered one after the other.
 pub(super) const OF_LOWERING: u32 = 1 << 28;
+pub(super) const OF_EPILOGUES: u32 = OF_LOWERING | 1 << 27;
 pub(super) const OF_CONTRACTIONS: u32 = 1 << 29;
 pub(super) const OF_OTHERS: u32 = 1 << 30;
 const OF_PLACES: u32 = 1 << 31;

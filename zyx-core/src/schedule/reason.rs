@@ -30,6 +30,8 @@ pub(crate) enum Reason {
     Idle { elements: usize, iterations: usize },
     /// A value that its user would compute so often.
     Broadcast(usize),
+    /// A value that its user would compute so often, and the kernel of a reduction once.
+    Ends(usize),
     /// Several users computing it would cost more than storing it, in elementwise operations.
     Recomputing { computing: f32, storing: f32 },
     /// A search found that the whole is cheaper so.
@@ -60,6 +62,10 @@ impl fmt::Display for Reason {
             Reason::Broadcast(times) => {
                 write!(f, "its user would compute each element {times} times")
             }
+            Reason::Ends(times) => write!(
+                f,
+                "its user would compute each element {times} times, the reduction's kernel once"
+            ),
             Reason::Searched => f.write_str("all kernels together are cheaper so"),
             Reason::Recomputing { computing, storing } => write!(
                 f,

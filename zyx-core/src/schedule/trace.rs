@@ -116,7 +116,8 @@ impl Part {
             played => played?,
         };
         if let Some(graph) = &plan.graph {
-            buffers.iter().for_each(|buffer| buffer.set_origin(graph.clone()));
+            let results = buffers.iter().enumerate();
+            results.for_each(|(result, buffer)| buffer.set_origin(graph.clone(), result));
         }
         Ok(buffers)
     }

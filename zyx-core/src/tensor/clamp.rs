@@ -47,6 +47,7 @@ unary_methods! {
 }
 
 /// Where `x` wins over `y` in a maximum or minimum, or is equal if `ties`.
+#[track_caller]
 fn beside(x: &Tensor, op: BinaryOp, y: &Tensor, ties: bool) -> Tensor {
     let (low, high) = if op == BinaryOp::Max { (y, x) } else { (x, y) };
     low.combine(if ties { BinaryOp::Le } else { BinaryOp::Lt }, high)
@@ -58,6 +59,7 @@ fn limit(x: &Term, low: f64, high: f64) -> Term {
     x.bounded(BinaryOp::Max, low, false).bounded(BinaryOp::Min, high, false)
 }
 
+#[track_caller]
 fn softsign(x: &Tensor) -> Tensor {
     let x = x.floating();
     Term::compute(&x, |x| x / (x.abs() + 1.0)).with_rule(&x, |inputs, _, dy| {
@@ -68,6 +70,7 @@ fn softsign(x: &Tensor) -> Tensor {
     })
 }
 
+#[track_caller]
 fn logsigmoid(x: &Tensor) -> Tensor {
     let x = x.floating();
     let y = Term::compute(&x, |x| x.min(&x.number(0.0)) - (-x.abs()).exp().log1p());

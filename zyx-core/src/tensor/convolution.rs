@@ -162,7 +162,7 @@ impl Tensor {
             .iter()
             .fold(self.dtype().promote(weight.dtype()), |dtype, bias| dtype.promote(bias.dtype()));
         let dtype = if dtype == DType::Bool { DType::I64 } else { dtype };
-        let wide = dtype.accumulator();
+        let wide = dtype.product_accumulator();
         let here = Location::caller();
         let fail = |reason: String| Tensor::shape_error(op, &[self, weight], reason).at(here);
 
@@ -345,7 +345,7 @@ impl Geometry {
             return Err(Tensor::shape_error(op, &[x, weight], reason));
         }
         let one = self.product([1, self.groups, outputs], false, channels, true);
-        let wide = x.dtype().promote(weight.dtype()).accumulator();
+        let wide = x.dtype().promote(weight.dtype()).product_accumulator();
         let windows = self.windows_of(op, x)?.cast(wide).broadcast_unchecked(&full);
         let weight = self.channels_last(&weight.reshape_unchecked(one), x.dtype());
         let weight = weight.cast(wide).broadcast_unchecked(&full);
@@ -494,7 +494,7 @@ impl Geometry {
         let full = self.product([batch, self.groups, outputs], true, channels, true);
         let (dy, one) =
             (unwidened(dy), self.product([batch, self.groups, outputs], true, 1, false));
-        let wide = x.dtype().promote(dy.dtype()).accumulator();
+        let wide = x.dtype().promote(dy.dtype()).product_accumulator();
         let dy = dy.reshape_unchecked(one).cast(wide).broadcast_unchecked(&full);
         let windows = self.windows_of(op, x)?.cast(wide).broadcast_unchecked(&full);
         let product = windows.combine(BinaryOp::Mul, &dy);

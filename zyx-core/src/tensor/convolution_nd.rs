@@ -219,7 +219,7 @@ impl Tensor {
         let dtypes = [self, weight].into_iter().chain(bias).map(Tensor::dtype);
         let dtype = dtypes.reduce(DType::promote).unwrap_or(self.dtype());
         let dtype = if dtype == DType::Bool { DType::I64 } else { dtype };
-        let wide = dtype.accumulator();
+        let wide = dtype.product_accumulator();
         let (x, kernel) = (self.cast(dtype), weight.cast(dtype));
         let shape = Shape::from([&[self.shape()[0], out], &extents[..]].concat());
         if !shape.is_possible() {

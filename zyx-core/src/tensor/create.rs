@@ -8,6 +8,7 @@ use crate::ops::BinaryOp;
 use crate::runtime::{Device, HostOwner};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
+use std::io::Read;
 
 impl Tensor {
     /// A tensor from a number, an array, or nested arrays or vectors.
@@ -93,6 +94,36 @@ impl Tensor {
         Ok(Tensor::leaf(buffer, shape, dtype))
     }
 
+    /// As [`Tensor::from_bytes`], of bytes that a reader gives: they go to the device's memory piece by piece, so the
+    /// host never holds all of them.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let mut file = std::io::Cursor::new([1, 0, 2, 0, 3, 0]);
+    /// let x = Tensor::from_reader(&mut file, DType::U16, [2], &device)?;
+    /// assert_eq!((x.to_vec::<u16>()?, file.position()), (vec![1, 2], 4));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) when the reader fails or ends before; when memory is short.
+    #[track_caller]
+    pub fn from_reader(
+        reader: &mut dyn Read,
+        dtype: DType,
+        shape: impl Into<Shape>,
+        device: &Device,
+    ) -> Result<Tensor> {
+        let shape = shape.into();
+        let bytes = shape.checked_numel().and_then(|n| n.checked_mul(dtype.size()));
+        let Some(bytes) = bytes.filter(|_| shape.rank() <= Shape::MAX_RANK) else {
+            let reason = format!("there is no {dtype} tensor of shape {shape}");
+            return Err(Tensor::argument_error("from_reader", reason));
+        };
+        Ok(Tensor::leaf(device.alloc_from(reader, bytes)?, shape, dtype))
+    }
+
     /// As [`Tensor::from_bytes`], of memory that `owner` keeps: without a copy where the device
     /// computes in host memory.
     ///
@@ -114,15 +145,49 @@ impl Tensor {
         shape: impl Into<Shape>,
         device: &Device,
     ) -> Result<Tensor> {
-        let (shape, bytes) = (shape.into(), owner.as_ref().as_ref());
+        Tensor::of_owner(&owner, dtype, shape.into(), device, false).named("from_owner")
+    }
+
+    /// As [`Tensor::from_owner`], of memory that others may write to, as a tensor of another library:
+    /// each computation reads what is there then.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let bytes: Vec<u8> = vec![1, 2, 3];
+    /// let x = Tensor::from_shared(std::sync::Arc::new(bytes), DType::U8, [3], &device)?;
+    /// assert_eq!(x.to_vec::<u8>()?, [1, 2, 3]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::from_owner`].
+    #[track_caller]
+    pub fn from_shared(
+        owner: HostOwner,
+        dtype: DType,
+        shape: impl Into<Shape>,
+        device: &Device,
+    ) -> Result<Tensor> {
+        Tensor::of_owner(&owner, dtype, shape.into(), device, true).named("from_shared")
+    }
+
+    fn of_owner(
+        owner: &HostOwner,
+        dtype: DType,
+        shape: Shape,
+        device: &Device,
+        shared: bool,
+    ) -> Result<Tensor> {
+        let bytes = owner.as_ref().as_ref();
         let expected = shape.checked_numel().and_then(|n| n.checked_mul(dtype.size()));
         if expected == Some(bytes.len())
             && shape.rank() <= Shape::MAX_RANK
-            && let Some(buffer) = device.adopt(&owner)
+            && let Some(buffer) = device.adopt(owner, shared)
         {
             return Ok(Tensor::leaf(buffer, shape, dtype));
         }
-        Tensor::from_bytes(bytes, dtype, shape, device).named("from_owner")
+        Tensor::from_bytes(bytes, dtype, shape, device)
     }
 
     /// A tensor without axes.

@@ -16,6 +16,7 @@ use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::lru::Lru;
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::shape::Shape;
 use rustc_hash::FxHasher;
 use std::cell::RefCell;
@@ -78,6 +79,7 @@ impl Tensor {
     /// devices.
     #[track_caller]
     pub fn einsum(subscripts: &str, operands: &[&Tensor]) -> Result<Tensor> {
+        let _here = composed();
         plan(subscripts, operands).and_then(|plan| plan.run(operands)).named("einsum")
     }
 
@@ -289,7 +291,7 @@ impl Plan {
         let dtype = operands.iter().map(|t| t.dtype()).reduce(DType::promote);
         let dtype = dtype.expect("invariant: there is an operand");
         let dtype = if dtype == DType::Bool { DType::I64 } else { dtype };
-        let wide = dtype.accumulator();
+        let wide = dtype.product_accumulator();
         let mut list = Vec::with_capacity(operands.len() + 1);
         for (i, t) in operands.iter().enumerate() {
             list.push(self.prepare(i, &t.cast(dtype).cast(wide))?);

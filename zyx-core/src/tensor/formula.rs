@@ -9,6 +9,7 @@
 use super::Tensor;
 use crate::dtype::DType;
 use crate::ops::{BinaryOp, UnaryOp};
+use crate::origin::composed;
 
 /// A tensor in a formula. All terms of a formula have one shape; those that meet in an operator
 /// have one dtype.
@@ -24,11 +25,14 @@ impl Term {
     #[track_caller]
     pub(crate) fn compute(x: &Tensor, formula: impl Fn(&Term) -> Term) -> Tensor {
         let x = x.floating();
+        let _here = composed();
         formula(&Term(x.cast(x.dtype().accumulator()))).0.cast(x.dtype())
     }
 
     /// As [`Term::compute`], in an integer dtype itself (bools in `i64`): of formulas that only choose.
+    #[track_caller]
     pub(crate) fn compute_kept(x: &Tensor, formula: impl Fn(&Term) -> Term) -> Tensor {
+        let _here = composed();
         match x.dtype() {
             DType::Bool => formula(&Term(x.cast(DType::I64))).0,
             dtype if dtype.is_int() => formula(&Term(x.clone())).0,
@@ -44,6 +48,7 @@ impl Term {
         formula: impl Fn(&Term, &Term) -> Term,
     ) -> Tensor {
         let wide = |t: &Tensor| Term(t.cast(t.dtype().accumulator()));
+        let _here = composed();
         formula(&wide(x), &wide(y)).0.cast(x.dtype())
     }
 

@@ -2,6 +2,7 @@
 
 use super::Tensor;
 use crate::error::{Named, Result};
+use crate::origin::composed;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 
@@ -57,6 +58,7 @@ impl Tensor {
         if tensors.len() > if few { BY_FEW_THREADS } else { AT_ONCE } {
             let groups = tensors.chunks(tensors.len().div_ceil(AT_ONCE));
             let group = |group| Ok(Tensor::cat(group, axis as isize)?.cast(dtype).contiguous());
+            let _here = composed();
             let groups = groups.map(group).collect::<Result<Vec<Tensor>>>()?;
             return Tensor::cat(&groups.iter().collect::<Vec<_>>(), axis as isize);
         }
@@ -117,6 +119,7 @@ impl Tensor {
     /// When there are none, or shapes differ.
     #[track_caller]
     pub fn stack(tensors: &[&Tensor], axis: isize) -> Result<Tensor> {
+        let _here = composed();
         let raised: Result<Vec<Tensor>> = tensors.iter().map(|t| t.unsqueeze(axis)).collect();
         let joined = raised.and_then(|all| Tensor::cat(&all.iter().collect::<Vec<_>>(), axis));
         joined.named("stack")

@@ -10,7 +10,8 @@ use std::panic::Location;
 
 impl Tensor {
     /// Matrix product over the last two axes; leading axes broadcast. A vector on the left is a
-    /// row, on the right a column, and its axis disappears. Halves accumulate in `f32`.
+    /// row, on the right a column, and its axis disappears. Halves accumulate in `f32`, integers of 8 bits in `i32`:
+    /// as that they are given where the operands are converted before (`x.cast(DType::I32)`), which copies none.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -38,7 +39,7 @@ impl Tensor {
         let dtype = self.dtype().promote(rhs.dtype());
         let dtype = if dtype == DType::Bool { DType::I64 } else { dtype };
         // Widened before anything is repeated, so that a gradient, too, rounds sums, not products.
-        let wide = dtype.accumulator();
+        let wide = dtype.product_accumulator();
         let (x, y) = (self.in_dtype(dtype), rhs.in_dtype(dtype));
         let (mut x, mut y) = (x.in_dtype(wide), y.in_dtype(wide));
         if x.rank() == 1 {

@@ -70,6 +70,7 @@ mod sort;
 mod spectral;
 mod split;
 mod statistics;
+mod steps;
 mod stft;
 
 pub use attention::Attention;
@@ -91,17 +92,20 @@ pub use normalize::BatchNorm;
 pub use operand::Operand;
 pub use padding::PadMode;
 pub use param::Param;
+pub(crate) use param::WeakParam;
 pub use pool::{Pool, Pool2d};
 pub use quantized::{Float8, QuantizedMatrix};
 pub use random::Rng;
 pub use scatter::ScatterReduce;
 pub use spectral::MatrixNorm;
 pub use statistics::Unique;
+pub use steps::{Step, StepOp, Steps};
 pub use stft::Stft;
 
 use crate::dtype::DType;
 use crate::error::{Error, Operands, Result};
 use crate::graph::Op;
+use crate::origin::Origin;
 use crate::runtime::{Bound, Buffer, Device, Note};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -131,8 +135,11 @@ pub(crate) struct Node {
     tracked: bool,
     /// Whether it has no elements.
     empty: bool,
+    /// The id of the parameter whose leaf this is, 0 of any other tensor.
+    param: u32,
     history: Mutex<History>,
     value: OnceLock<Buffer>,
+    origin: Origin,
     /// The last visit that numbered it, and the number; see [`Tensor::mark`]. On a device in checked
     /// mode, which visits nothing so, the number of a note.
     mark: AtomicU64,
@@ -148,10 +155,11 @@ impl Node {
         device: Device,
         tracked: bool,
         note: u64,
+        origin: Origin,
     ) -> Node {
         let (history, value, mark) = (Mutex::new(history), OnceLock::new(), AtomicU64::new(note));
         let empty = shape.contains(&0);
-        Node { shape, device, dtype, tracked, empty, history, value, mark }
+        Node { shape, device, dtype, tracked, empty, param: 0, history, value, origin, mark }
     }
 }
 
@@ -196,7 +204,7 @@ const _: () = {
     // With the two counts of the `Arc` and a word of the allocator a node fills 128 bytes, the most that the usual
     // allocator of Linux takes back without looking at the neighbours. Locks of other systems are larger.
     assert!(
-        size_of::<Node>() <= 104 || !cfg!(target_os = "linux"),
+        size_of::<Node>() - size_of::<Origin>() <= 104 || !cfg!(target_os = "linux"),
         "a pending tensor costs at most 128 bytes"
     );
 };
@@ -232,7 +240,8 @@ impl Tensor {
             *slot = Some(src.clone());
         }
         let history = History::Expr(Expr { op, srcs: owned });
-        Tensor(Arc::new(Node::new(history, shape, dtype, device, tracked, note)))
+        let origin = Origin::here();
+        Tensor(Arc::new(Node::new(history, shape, dtype, device, tracked, note, origin)))
     }
 
     /// A pending node without sources.
@@ -251,7 +260,8 @@ impl Tensor {
         tracked: bool,
     ) -> Tensor {
         let note = if device.is_checked() { device.note(Location::caller(), None) } else { 0 };
-        Tensor(Arc::new(Node::new(History::Expr(expr), shape, dtype, device, tracked, note)))
+        let (history, origin) = (History::Expr(expr), Origin::here());
+        Tensor(Arc::new(Node::new(history, shape, dtype, device, tracked, note, origin)))
     }
 
     /// The same computation of other sources, or the same value, untracked and without a note.
@@ -267,7 +277,13 @@ impl Tensor {
         let mut srcs = [None, None, None];
         srcs.iter_mut().zip(sources).for_each(|(slot, source)| *slot = Some(source));
         let history = History::Expr(Expr { op, srcs });
-        Tensor(Arc::new(Node::new(history, shape, dtype, self.0.device.clone(), false, 0)))
+        let (device, origin) = (self.0.device.clone(), self.0.origin);
+        Tensor(Arc::new(Node::new(history, shape, dtype, device, false, 0, origin)))
+    }
+
+    /// Where it was made.
+    pub(crate) fn origin(&self) -> Origin {
+        self.0.origin
     }
 
     /// What checked mode noted when this was made.
@@ -300,14 +316,15 @@ impl Tensor {
         let note = self.0.device.note(Location::caller(), Some(bound));
         let expr = Expr { op: Op::Alias(None), srcs: [Some(self.clone()), None, None] };
         let (shape, device) = (self.0.shape.clone(), self.0.device.clone());
-        Tensor(Arc::new(Node::new(History::Expr(expr), shape, self.0.dtype, device, false, note)))
+        let (history, dtype, origin) = (History::Expr(expr), self.0.dtype, self.0.origin);
+        Tensor(Arc::new(Node::new(history, shape, dtype, device, false, note, origin)))
     }
 
     /// A leaf that holds `buffer`.
     #[track_caller]
     pub(crate) fn leaf(buffer: Buffer, shape: Shape, dtype: DType) -> Tensor {
         let device = buffer.device().clone();
-        let node = Node::new(History::Leaf, shape, dtype, device, false, 0);
+        let node = Node::new(History::Leaf, shape, dtype, device, false, 0, Origin::UNKNOWN);
         let _ = node.value.set(buffer);
         Tensor(Arc::new(node))
     }
@@ -316,7 +333,8 @@ impl Tensor {
     /// is an error.
     #[track_caller]
     pub(crate) fn unknown(shape: Shape, dtype: DType, device: &Device, tracked: bool) -> Tensor {
-        Tensor(Arc::new(Node::new(History::Leaf, shape, dtype, device.clone(), tracked, 0)))
+        let (history, origin) = (History::Leaf, Origin::UNKNOWN);
+        Tensor(Arc::new(Node::new(history, shape, dtype, device.clone(), tracked, 0, origin)))
     }
 
     /// The extents of the axes.
@@ -434,7 +452,18 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn tracked(&self) -> Tensor {
-        self.leaf_of(true)
+        self.leaf_of(true, 0)
+    }
+
+    /// [`Tensor::tracked`] as the leaf of the parameter with this id.
+    #[track_caller]
+    pub(crate) fn tracked_for(&self, param: u32) -> Tensor {
+        self.leaf_of(true, param)
+    }
+
+    /// The id of the parameter whose leaf this is, or 0.
+    pub(crate) fn param_id(&self) -> u32 {
+        self.0.param
     }
 
     /// The same values, cut off from the history and untracked: no gradient flows back. This is the
@@ -454,13 +483,18 @@ impl Tensor {
         if !self.0.tracked && matches!(*self.history(), History::Leaf) {
             return self.clone();
         }
-        self.leaf_of(false)
+        self.leaf_of(false, 0)
     }
 
     #[track_caller]
-    fn leaf_of(&self, tracked: bool) -> Tensor {
+    fn leaf_of(&self, tracked: bool, param: u32) -> Tensor {
         let (shape, device) = (self.0.shape.clone(), self.0.device.clone());
-        let node = |history| Node::new(history, shape, self.0.dtype, device, tracked, 0);
+        let (dtype, origin) = (self.0.dtype, self.0.origin);
+        let node = |history| {
+            let mut node = Node::new(history, shape, dtype, device, tracked, 0, origin);
+            node.param = param;
+            node
+        };
         Tensor(Arc::new(match self.0.value.get() {
             Some(buffer) => {
                 let node = node(History::Leaf);

@@ -27,14 +27,16 @@ impl Tensor {
         if self.shape().same(shape) {
             return self.clone();
         }
-        let expand = |x: &Tensor| Tensor::pending(Op::Expand, [x], shape.clone(), self.dtype());
         let missing = shape.rank() - self.rank();
-        if missing == 0 {
-            return expand(self);
+        let mut x = self.clone();
+        if missing > 0 {
+            let dims = std::iter::repeat_n(1, missing).chain(self.shape().iter().copied());
+            x = self.reshape_unchecked(dims.collect());
+            if x.shape().same(shape) {
+                return x;
+            }
         }
-        let dims = std::iter::repeat_n(1, missing).chain(self.shape().iter().copied());
-        let x = self.reshape_unchecked(dims.collect());
-        if x.shape().same(shape) { x } else { expand(&x) }
+        Tensor::pending(Op::Expand, [&x], shape.clone(), self.dtype())
     }
 
     /// The same elements, in row-major order, with another shape.

@@ -5,6 +5,7 @@ use crate::dtype::{Class, DType, DTypeSet, Element};
 use crate::error::{Error, Result};
 use crate::graph::Op;
 use crate::scalar::Scalar;
+use crate::shape::Shape;
 use half::{bf16, f16};
 use std::borrow::Cow;
 use std::panic::Location;
@@ -160,11 +161,12 @@ impl Tensor {
                 .to_owned();
             return Err(Tensor::shape_error(op, &given, reason));
         };
-        let spread = |x: Cow<'a, Tensor>| match x.shape().same(&shape) {
-            true => x,
-            false => Cow::Owned(x.broadcast_unchecked(&shape)),
-        };
-        Ok((spread(x), spread(y)))
+        Ok((Tensor::spread(x, &shape), Tensor::spread(y, &shape)))
+    }
+
+    #[track_caller]
+    fn spread<'a>(x: Cow<'a, Tensor>, shape: &Shape) -> Cow<'a, Tensor> {
+        if x.shape().same(shape) { x } else { Cow::Owned(x.broadcast_unchecked(shape)) }
     }
 
     /// [`Tensor::cast`] that makes no handle of a tensor which has the dtype.

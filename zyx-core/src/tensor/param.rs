@@ -12,12 +12,13 @@
 
 use super::Tensor;
 use crate::dtype::DType;
-use crate::error::{Named, Result};
+use crate::error::{Error, Named, Result};
 use crate::runtime::Device;
+use crate::schedule;
 use crate::shape::Shape;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard, TryLockError, Weak};
 
 /// A shared place for a tensor that training replaces. Clones are the same place.
 ///
@@ -33,12 +34,38 @@ use std::sync::{Arc, PoisonError, RwLock};
 #[derive(Clone)]
 pub struct Param(Arc<Place>);
 
+#[derive(Debug)]
 struct Place {
     value: RwLock<Tensor>,
     trainable: AtomicBool,
     /// Made as state, whatever is frozen and unfrozen later.
     state: bool,
+    id: u32,
+    /// The place that stands for this one; it is never tied itself.
+    tied: RwLock<Option<Tie>>,
+    /// Held by each place that is tied to this one.
+    followed: Arc<()>,
+    name: RwLock<Option<Arc<str>>>,
 }
+
+/// A parameter that is held elsewhere.
+#[derive(Debug)]
+pub(crate) struct WeakParam(Weak<Place>);
+
+impl WeakParam {
+    pub(crate) fn upgrade(&self) -> Option<Param> {
+        self.0.upgrade().map(Param)
+    }
+}
+
+#[derive(Debug)]
+struct Tie {
+    to: Param,
+    _followed: Arc<()>,
+}
+
+/// The id of the next parameter. 0 is that of none; when ids are used up, all have the last.
+static NEXT_ID: AtomicU32 = AtomicU32::new(1);
 
 impl Param {
     /// A trainable parameter with this value. (Integers have no gradients: they are state.)
@@ -69,9 +96,83 @@ impl Param {
     }
 
     fn of(value: &Tensor, trainable: bool) -> Param {
-        let value = RwLock::new(leaf(value, trainable));
-        let state = !trainable;
-        Param(Arc::new(Place { value, trainable: AtomicBool::new(trainable), state }))
+        let next = NEXT_ID.fetch_update(Relaxed, Relaxed, |id| id.checked_add(1));
+        let id = next.unwrap_or(u32::MAX);
+        Param(Arc::new(Place {
+            value: RwLock::new(leaf(value, trainable, id)),
+            trainable: AtomicBool::new(trainable),
+            state: !trainable,
+            id,
+            tied: RwLock::new(None),
+            followed: Arc::new(()),
+            name: RwLock::default(),
+        }))
+    }
+
+    /// The place that stands for this one.
+    fn root(&self) -> Param {
+        let tied = self.0.tied.read().unwrap_or_else(PoisonError::into_inner);
+        tied.as_ref().map_or_else(|| self.clone(), |tie| tie.to.clone())
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Tensor> {
+        self.0.value.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes this parameter the same place as another, as layers whose weights are tied share one: whatever
+    /// is read, set or trained from now on is the other's. Its own value is dropped.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let table = Param::new(Tensor::zeros([2], DType::F32, &device));
+    /// let output = Param::new(Tensor::ones([2], DType::F32, &device));
+    /// output.tie(&table)?;
+    /// table.set(&Tensor::full([2], 5f32, &device))?;
+    /// assert_eq!(output.tensor().to_vec::<f32>()?, [5.0, 5.0]);
+    /// assert!(output.is_same(&table));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the shapes differ, or others are tied to this parameter.
+    #[track_caller]
+    pub fn tie(&self, other: &Param) -> Result<()> {
+        let to = other.root();
+        if self.is_same(&to) {
+            return Ok(());
+        }
+        let (mine, its) = (self.tensor(), to.tensor());
+        if !mine.shape().same(its.shape()) {
+            let reason = "tied parameters have one shape".to_owned();
+            return Err(Tensor::shape_error("tie", &[&mine, &its], reason));
+        }
+        if Arc::strong_count(&self.0.followed) > 1 {
+            let reason = "others are tied to this parameter: tie those to the new one first";
+            return Err(Tensor::argument_error("tie", reason.to_owned()));
+        }
+        let tie = Tie { _followed: to.0.followed.clone(), to };
+        let before = self.0.tied.write().unwrap_or_else(PoisonError::into_inner).replace(tie);
+        drop(before);
+        // Its memory would be kept for nothing.
+        let nothing = Tensor::zeros(mine.shape().clone(), mine.dtype(), mine.device());
+        let old = std::mem::replace(&mut *self.write(), nothing);
+        drop(old);
+        Ok(())
+    }
+
+    /// A number that no other place has, by which [`Tensor::param_gradients`] names parameters.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let a = Param::new(Tensor::zeros([2], DType::F32, &device));
+    /// let b = Param::new(a.tensor());
+    /// assert!(a.id() == a.clone().id() && a.id() != b.id());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn id(&self) -> u32 {
+        self.root().0.id
     }
 
     /// The value now: a tracked leaf if trainable. Equal calls give the same tensor until the
@@ -86,7 +187,8 @@ impl Param {
     /// ```
     #[track_caller]
     pub fn tensor(&self) -> Tensor {
-        self.0.value.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let place = self.root();
+        place.0.value.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Replaces the value. History does not come along: the new value is a leaf, pending if the
@@ -106,7 +208,8 @@ impl Param {
     /// When shape, dtype or device differ from the present value's.
     #[track_caller]
     pub fn set(&self, value: &Tensor) -> Result<()> {
-        let mut place = self.0.value.write().unwrap_or_else(PoisonError::into_inner);
+        let root = self.root();
+        let mut place = root.write();
         if !value.shape().same(place.shape()) {
             let reason = "a parameter keeps its shape".to_owned();
             return Err(Tensor::shape_error("set", &[&place, value], reason));
@@ -119,7 +222,7 @@ impl Param {
             let reason = format!("the parameter is on {}, not {}", place.device(), value.device());
             return Err(Tensor::argument_error("set", reason));
         }
-        let old = std::mem::replace(&mut *place, leaf(value, self.is_trainable()));
+        let old = std::mem::replace(&mut *place, leaf(value, root.is_trainable(), root.0.id));
         // What the old value owns is freed after the lock.
         drop(place);
         drop(old);
@@ -142,8 +245,9 @@ impl Param {
     /// When a trainable parameter would be of integers, or the device fails.
     #[track_caller]
     pub fn convert(&self, dtype: DType, device: &Device) -> Result<()> {
-        let mut place = self.0.value.write().unwrap_or_else(PoisonError::into_inner);
-        if self.is_trainable() && !dtype.is_float() {
+        let root = self.root();
+        let mut place = root.write();
+        if root.is_trainable() && !dtype.is_float() {
             let reason = format!("{dtype} has no gradients: the parameter would be state");
             return Err(Tensor::dtype_error("convert", &[&place], reason));
         }
@@ -152,7 +256,11 @@ impl Param {
             // Else the memory on the old device stays until somebody asks for the value.
             value.realize().named("convert")?;
         }
-        *place = leaf(&value, self.is_trainable());
+        *place = leaf(&value, root.is_trainable(), root.0.id);
+        drop(place);
+        if self.name().is_some() {
+            schedule::note_name(device, self);
+        }
         Ok(())
     }
 
@@ -166,7 +274,7 @@ impl Param {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn is_trainable(&self) -> bool {
-        self.0.trainable.load(Relaxed)
+        self.root().0.trainable.load(Relaxed)
     }
 
     /// Makes it trainable, or state. A parameter of integers stays state.
@@ -180,10 +288,11 @@ impl Param {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn set_trainable(&self, trainable: bool) {
-        let mut place = self.0.value.write().unwrap_or_else(PoisonError::into_inner);
+        let root = self.root();
+        let mut place = root.write();
         let trainable = trainable && place.dtype().is_float();
-        self.0.trainable.store(trainable, Relaxed);
-        let value = leaf(&place, trainable);
+        root.0.trainable.store(trainable, Relaxed);
+        let value = leaf(&place, trainable, root.0.id);
         *place = value;
     }
 
@@ -200,7 +309,89 @@ impl Param {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn is_state(&self) -> bool {
-        self.0.state
+        self.root().0.state
+    }
+
+    /// The name that it has in its model, as `fc1.weight`, if anybody has given it one: errors of layers and
+    /// [`explain`](Tensor::explain) name it so.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Param::new(Tensor::ones([2], DType::F32, &device));
+    /// weight.set_name("fc1.weight");
+    /// assert_eq!(weight.name().as_deref(), Some("fc1.weight"));
+    /// // A part of the model is walked: the name stays that in the whole.
+    /// weight.set_name("weight");
+    /// assert_eq!(weight.name().as_deref(), Some("fc1.weight"));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.0.name.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Gives it a name, unless it has a longer one that ends with a dot and this one. Methods of modules that
+    /// walk over all parameters, as `parameters`, `load`, `save` and `eval`, do so.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let bias = Param::new(Tensor::zeros([2], DType::F32, &device));
+    /// bias.set_name("fc1.bias");
+    /// assert_eq!(bias.name().as_deref(), Some("fc1.bias"));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn set_name(&self, name: &str) {
+        let mut place = self.0.name.write().unwrap_or_else(PoisonError::into_inner);
+        let whole = place.as_deref().and_then(|known| known.strip_suffix(name));
+        if whole.is_some_and(|start| start.is_empty() || start.ends_with('.')) {
+            return;
+        }
+        *place = Some(name.into());
+        drop(place);
+        schedule::note_name(self.tensor().device(), self);
+    }
+
+    /// The same error, which says in which layer of its model it was made: that whose parameter this is, by
+    /// [`Param::name`] without the last part. For layers, whose callers need not name them then.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Param::new(Tensor::ones([3, 2], DType::F32, &device));
+    /// weight.set_name("encoder.fc1.weight");
+    /// let error = weight.tensor().matmul(&weight.tensor()).unwrap_err();
+    /// let error = weight.within_layer(error).to_string();
+    /// assert!(error.starts_with("matmul: in layer `encoder.fc1`: "), "{error}");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn within_layer(&self, error: Error) -> Error {
+        let name = self.name();
+        match name.as_deref().and_then(|name| name.rsplit_once('.')) {
+            Some((layer, _)) => error.within_layer(layer),
+            None => error,
+        }
+    }
+
+    /// The value and the name, unless the value is being replaced, perhaps by this thread.
+    pub(crate) fn named_value(&self) -> Option<(Tensor, Arc<str>)> {
+        let root = self.root();
+        let value = match root.0.value.try_read() {
+            Ok(value) => value.clone(),
+            Err(TryLockError::Poisoned(value)) => value.into_inner().clone(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some((value, self.name()?))
+    }
+
+    /// Equal for clones alone.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.root().0) as usize
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakParam {
+        WeakParam(Arc::downgrade(&self.0))
     }
 
     /// The extents of the axes.
@@ -253,13 +444,13 @@ impl Param {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn is_same(&self, other: &Param) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.root().0, &other.root().0)
     }
 }
 
 #[track_caller]
-fn leaf(value: &Tensor, trainable: bool) -> Tensor {
-    if trainable { value.tracked() } else { value.detach() }
+fn leaf(value: &Tensor, trainable: bool, id: u32) -> Tensor {
+    if trainable { value.tracked_for(id) } else { value.detach() }
 }
 
 impl fmt::Debug for Param {
@@ -290,6 +481,62 @@ mod tests {
         let count = Param::new(Tensor::zeros([], DType::I64, &device));
         count.set_trainable(true);
         assert!(!count.is_trainable());
+    }
+
+    #[test]
+    fn a_pending_parameter_with_a_name_moves() {
+        let [from, to] = [0, 1].map(|_| Runtime::default().device("reference").unwrap());
+        let data = Tensor::new([1f32, 2.0], &from).unwrap();
+        let weight = Param::new(data.clone());
+        weight.set_name("fc1.weight");
+        weight.set(&(weight.tensor() + 1.0)).unwrap();
+        // While it moves, its value is computed, of a leaf that may have a name.
+        weight.convert(DType::F32, &to).unwrap();
+        assert_eq!(weight.tensor().to_vec::<f32>().unwrap(), [2.0, 3.0]);
+        // Its name is known there.
+        let y = weight.tensor().exp();
+        assert!(y.explain().unwrap().to_string().contains("reads fc1.weight f32 [2]"));
+    }
+
+    #[test]
+    fn a_tied_place_is_the_other() {
+        let device = Runtime::default().device("reference").unwrap();
+        let of = |x: f32| Param::new(Tensor::full([2], x, &device));
+        let (a, b, c, d) = (of(1.0), of(2.0), of(3.0), of(4.0));
+        a.tie(&b).unwrap();
+        b.tie(&a).unwrap();
+        c.tie(&a).unwrap();
+        assert!(a.is_same(&b) && c.is_same(&b) && a.id() == b.id());
+        a.set(&Tensor::full([2], 7f32, &device)).unwrap();
+        assert_eq!(c.tensor().to_vec::<f32>().unwrap(), [7.0, 7.0]);
+        assert!(b.tie(&d).is_err(), "others follow it");
+        assert!(a.tie(&Param::new(Tensor::zeros([3], DType::F32, &device))).is_err());
+        a.tie(&d).unwrap();
+        assert_eq!((a.id(), c.id()), (d.id(), b.id()));
+        drop(c);
+        b.tie(&d).unwrap();
+        b.set_trainable(false);
+        assert!(!d.is_trainable() && !a.tensor().is_tracked());
+    }
+
+    #[test]
+    fn gradients_of_parameters_are_found_by_id() {
+        let device = Runtime::default().device("reference").unwrap();
+        let of = |x: f32| Param::new(Tensor::full([], x, &device));
+        let (a, b, frozen) = (of(2.0), of(5.0), of(7.0));
+        frozen.set_trainable(false);
+        let before = a.tensor();
+        a.set(&Tensor::full([], 3f32, &device)).unwrap();
+        // Both values of `a`, one of them used twice.
+        let loss = before.square() * 10.0 + a.tensor() * b.tensor() + a.tensor() * frozen.tensor();
+        drop(before);
+        let mut found = loss.param_gradients(&loss.ones_like()).unwrap();
+        found.sort_by_key(|(id, _)| *id);
+        let values = found.iter().map(|(id, dx)| (*id, dx.item::<f32>().unwrap()));
+        assert_eq!(values.collect::<Vec<_>>(), [(a.id(), 40.0 + 12.0), (b.id(), 3.0)]);
+        let none = frozen.tensor().square();
+        assert!(none.param_gradients(&none.ones_like()).is_err());
+        assert!(loss.detach().param_gradients(&loss.ones_like()).is_err());
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Tensor {
         }
         let dtype = self.dtype().promote(other.dtype());
         let dtype = if dtype == DType::Bool { DType::I64 } else { dtype };
-        let wide = dtype.accumulator();
+        let wide = dtype.product_accumulator();
         let x = self.cast(dtype).cast(wide).permute_unchecked(&[a, p].concat());
         let x = x.reshape([&rows[..], &vec![1; n], &inner].concat())?;
         let y = other.cast(dtype).cast(wide).permute_unchecked(&[b, q].concat());
@@ -93,7 +93,7 @@ impl Tensor {
     #[track_caller]
     pub fn outer(&self, other: &Tensor) -> Result<Tensor> {
         self.check_ranks("outer", other, 1, 1)?;
-        self.unsqueeze(1)?.mul(other).named("outer")
+        self.unsqueeze(1).and_then(|column| column.mul(other)).named("outer")
     }
 
     /// Refuses operands of other ranks.
@@ -359,7 +359,7 @@ impl Tensor {
             Tensor::check_operands(OP, &[self, other])?;
             let dtype = self.dtype().promote(other.dtype());
             let dtype = if dtype == DType::Bool { DType::I64 } else { dtype };
-            let wide = dtype.accumulator();
+            let wide = dtype.product_accumulator();
             let product = self.cast(dtype).cast(wide).mul(other.cast(dtype).cast(wide))?;
             let mask = 1 << product.axis(OP, axis)?;
             Ok(product.reduce(BinaryOp::Add, mask).without(mask).cast(dtype))

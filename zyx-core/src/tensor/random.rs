@@ -16,6 +16,7 @@ use super::Tensor;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -210,6 +211,7 @@ impl Tensor {
             let top = wide.combine(BinaryOp::Shr, &shift).cast(DType::U32);
             high = high.combine(BinaryOp::Add, &top);
         }
+        let _here = composed();
         let words = threefry_graph(rng.key, [low, high]);
         rng.skip(n);
         Ok(words)
@@ -261,6 +263,7 @@ impl Tensor {
             let scale = x.like(2f64.powi(power));
             x.combine(BinaryOp::Mul, &scale)
         };
+        let _here = composed();
         match dtype {
             DType::F64 => {
                 let high = scaled(first.top_bits(27).cast(dtype), 26);
@@ -337,6 +340,7 @@ impl Tensor {
             _ => word.top_bits(24).cast(wide),
         };
         let times = |x: &Tensor, factor: f64| x.combine(BinaryOp::Mul, &x.like(factor));
+        let _here = composed();
         let (u, v) = (top(&first), top(&second));
         let u = times(&u.combine(BinaryOp::Add, &u.like(1.0)), scale);
         let radius = times(&u.log(), -2.0).sqrt();

@@ -13,8 +13,12 @@ use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::shape::Shape;
 
+/// Most matrices without elements in a batch: they take no memory on a device, and some on the host.
+const MOST_EMPTY: usize = 1 << 24;
+
 impl Tensor {
-    /// Refuses what is not a batch of matrices of floats or integers, square if asked for.
+    /// Refuses what is not a batch of matrices of floats or integers, square if asked for, and batches of
+    /// more than can be looked at.
     pub(crate) fn check_matrices(&self, op: &'static str, square: bool) -> Result<()> {
         Tensor::check_operands(op, &[self])?;
         let fits = match self.shape().dims() {
@@ -22,7 +26,14 @@ impl Tensor {
             _ => false,
         };
         if fits {
-            return Ok(());
+            let batch = &self.shape()[..self.rank() - 2];
+            let n = batch.iter().fold(1, |n: usize, &extent| n.saturating_mul(extent));
+            if n <= MOST_EMPTY || self.numel() > 0 {
+                return Ok(());
+            }
+            let reason =
+                format!("matrices are looked at one by one, at most {MOST_EMPTY} empty ones");
+            return Err(Tensor::shape_error(op, &[self], reason));
         }
         let kind = if square { "square matrices" } else { "matrices" };
         Err(Tensor::shape_error(op, &[self], format!("needs {kind} as the last two axes")))

@@ -87,6 +87,12 @@ impl<'a> Expand<'a> {
         if op == TernaryOp::Where || self.caps.has_ternary(op, dtype) {
             return self.b.ternary(op, x, y, z);
         }
+        if matches!(dtype, DType::F16 | DType::BF16) {
+            // The product is exact there.
+            let [x, y, z] = [x, y, z].map(|x| self.cast(DType::F32, x));
+            let wide = self.ternary(op, x, y, z);
+            return self.cast(dtype, wide);
+        }
         let product = self.mul(x, y);
         self.add(product, z)
     }

@@ -7,7 +7,8 @@
 //! any other index a gather or scatter where the device has them. The last, incomplete vector is
 //! one masked iteration, or a scalar loop on devices without masks.
 //!
-//! The lane count is chosen so that every vector fits one register of the device.
+//! The lane count is chosen so that every vector fits one register of the device, but for the `i64`
+//! numbers of lanes that a mask of halves is made of.
 
 use super::loops::{LoopInfo, find_loop, loops};
 use super::rebuild::Rebuild;
@@ -32,7 +33,8 @@ pub const PASS: Pass = Pass {
     apply,
 };
 
-/// Sites carry two parameters: lanes, and 1 if the device masks lanes.
+/// Sites carry two parameters: lanes, and 1 if the device masks lanes; 2 if it does, and as many `i32` do
+/// not fit a register.
 fn sites(kernel: &Kernel, caps: &Caps) -> Vec<Site> {
     if caps.vector_bytes == 0 {
         return Vec::new();
@@ -59,17 +61,21 @@ pub fn analyse(kernel: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<(Site, Vari
     if lanes < 2 || too_short {
         return None;
     }
-    Some((Site::new(l.open, &[lanes, caps.masked as i64]), variance))
+    let fits = 4 * lanes <= caps.vector_bytes as i64;
+    let masked = if fits { caps.masked as i64 } else { 2 * caps.masked as i64 };
+    Some((Site::new(l.open, &[lanes, masked]), variance))
 }
 
 /// Bytes of the widest element in any vector the loop would need; `None` where the device cannot
-/// do what the loop does lane by lane. At least four, so that masks are compares of `i32` lanes.
+/// do what the loop does lane by lane. At least four, so that masks are compares of `i32` lanes; or two,
+/// where a CPU computes in halves.
 fn width(k: &Kernel, l: &LoopInfo, variance: &Variance, caps: &Caps) -> Option<usize> {
     let size = |v: Value| match k.ty(v).dtype {
         DType::Bool => 1,
         dtype => caps.compute_dtype(dtype).size(),
     };
-    let mut width = 4;
+    let halves = !caps.simt && caps.compute.contains(DType::F16);
+    let mut width = if halves { 2 } else { 4 };
     for i in l.body() {
         let v = Value(i as u32);
         let op = k.op(v);
@@ -96,15 +102,31 @@ fn width(k: &Kernel, l: &LoopInfo, variance: &Variance, caps: &Caps) -> Option<u
             {
                 return None;
             }
-            Op::Binary { x, y, .. } if emit::lane_compare(k, variance, op, (x, y)).is_some() => {}
+            Op::Binary { x, y, .. } if emit::lane_compare(k, variance, op, (x, y)).is_some() => {
+                width = width.max(4);
+            }
             op if op.is_pure() && variance.form(v) == Form::Varying => {
                 width = width.max(size(v));
                 width = op.operands().map(size).fold(width, usize::max);
+                if k.ty(v).dtype == DType::F16 && !is_native(op, caps) {
+                    width = width.max(4);
+                }
             }
             _ => {}
         }
     }
     Some(width)
+}
+
+/// Whether an op on `f16` is computed as that.
+fn is_native(op: Op, caps: &Caps) -> bool {
+    let native = match op {
+        Op::Unary { op, .. } => caps.unary[op as usize],
+        Op::Binary { op, .. } => caps.binary[op as usize],
+        Op::Ternary { op, .. } => caps.ternary[op as usize],
+        _ => return true,
+    };
+    native.contains(DType::F16)
 }
 
 /// Whether lanes access consecutive elements, or all the same one (a guarded uniform index).
@@ -134,7 +156,7 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
         close_accumulators(&mut emit.rebuild, &variance, &saved);
         scalar_tail(&mut emit.rebuild, &l, len, done);
     } else {
-        masked_tail(&mut emit, len, done);
+        masked_tail(&mut emit, len, done, if masked == 1 { DType::I32 } else { DType::I64 });
         close_accumulators(&mut emit.rebuild, &variance, &saved);
     }
     emit.rebuild.finish_from(l.end + 1)
@@ -157,8 +179,8 @@ fn main_loop(emit: &mut Emit<'_, '_>, count: Value, lanes: i64) {
     emit.rebuild.out.close();
 }
 
-/// The rest as one vector iteration whose surplus lanes are masked.
-fn masked_tail(emit: &mut Emit<'_, '_>, len: Value, done: Value) {
+/// The rest as one vector iteration whose surplus lanes are masked, by numbers of a dtype.
+fn masked_tail(emit: &mut Emit<'_, '_>, len: Value, done: Value, dtype: DType) {
     let zero = emit.rebuild.number(emit.open, 0);
     let out = &mut emit.rebuild.out;
     let rest = out.binary(BinaryOp::Sub, len, done);
@@ -170,9 +192,9 @@ fn masked_tail(emit: &mut Emit<'_, '_>, len: Value, done: Value) {
     if known.is_none() {
         out.open_if(some);
     }
-    let lanes = emit.lane_numbers(DType::I32);
+    let lanes = emit.lane_numbers(dtype);
     let out = &mut emit.rebuild.out;
-    let rest = out.cast(DType::I32, rest);
+    let rest = out.cast(dtype, rest);
     let mask = out.binary(BinaryOp::Lt, lanes, rest);
     emit.body(done, Some(mask));
     if known.is_none() {

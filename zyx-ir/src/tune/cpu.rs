@@ -16,8 +16,9 @@ use super::sources;
 use super::strategies::{self, At, Strategy};
 use crate::caps::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
+use crate::ops::BinaryOp;
 use crate::passes::loops::{LoopInfo, find_loop, loops};
-use crate::passes::variance::Form;
+use crate::passes::variance::{Accumulator, Form};
 use crate::passes::{
     Site, accumulate, bind, cse, cut, dce, divide, facts, hoist, jam, memoize, muladd, nest,
     simplify, split, unroll, variance, vectorize,
@@ -60,7 +61,7 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     }
     draft.whole(&cse::PASS);
     draft.whole(&dce::PASS);
-    if unroll_nests(&mut draft) && has_guards(&draft.kernel) {
+    if unroll_nests(&mut draft, caps) && has_guards(&draft.kernel) {
         // Copies inside of a padding need no guard.
         draft.whole(&simplify::PASS);
         draft.whole(&dce::PASS);
@@ -447,7 +448,19 @@ fn vectorize_loop(draft: &mut Draft, caps: &Caps, open: Value) {
             most_jammed(draft.knobs.jam).into_iter().find(|&f| f > 1 && trips >= f)
         {
             draft.step(&jam::PASS, Site::new(v.open, &[factor]));
+            jam_rest(draft, &v, trips % factor);
         }
+    }
+}
+
+/// Jams the few iterations that a jammed loop left: alone, each of them waits for its own sums.
+fn jam_rest(draft: &mut Draft, jammed: &LoopInfo, rest: i64) {
+    let after = |l: &LoopInfo| l.open >= jammed.open && l.depth == jammed.depth;
+    let is_rest = |l: &LoopInfo| after(l) && l.is_parallel() && l.len == Some(rest);
+    if rest > 1
+        && let Some(l) = loops(&draft.kernel).into_iter().find(is_rest)
+    {
+        draft.step(&jam::PASS, Site::new(l.open, &[rest]));
     }
 }
 
@@ -463,9 +476,12 @@ fn most_jammed(jam: i64) -> [i64; 3] {
     [jam, jam.min(4), jam.min(2)]
 }
 
+/// Bytes of the largest register of any processor.
+const LARGEST_REGISTER: usize = 64;
+
 /// Gives innermost reductions several accumulators and unrolls innermost vector loops, last loops
-/// first. Says whether there were any.
-fn unroll_nests(draft: &mut Draft) -> bool {
+/// first. Says whether there were any. Extrema need but one if a vector is many registers.
+fn unroll_nests(draft: &mut Draft, caps: &Caps) -> bool {
     let before = draft.trace.steps.len();
     for l in loops(&draft.kernel).into_iter().rev().filter(|l| l.innermost) {
         let k = &draft.kernel;
@@ -474,16 +490,22 @@ fn unroll_nests(draft: &mut Draft) -> bool {
         let is_vector = l.body().any(|i| k.ty(Value(i as u32)).is_vector());
         match l.kind {
             LoopKind::Serial => {
-                let chains = variance::accumulators(k, &l).map_or(0, |a| a.len());
+                let all = variance::accumulators(k, &l).unwrap_or_default();
+                let extremum = |a: &Accumulator| matches!(a.op, BinaryOp::Max | BinaryOp::Min);
+                let (chains, extrema) = (all.len(), all.iter().all(extremum));
                 // Indices are not the same for lengths that are literals and others.
                 let is_index = |v: Value| k.op(v).is_pure() && k.ty(v).dtype.is_int();
                 let values = l.body().map(|i| Value(i as u32)).filter(|&v| !is_index(v));
                 let work: f64 = values.map(|v| op_weight(k, k.op(v))).sum();
                 let most = match draft.knobs.accumulators {
+                    0 if extrema && caps.vector_bytes > LARGEST_REGISTER => 1,
                     0 if work < 8.0 => 8,
                     0 => 4,
                     n => n,
                 };
+                // A window of a few places: fewer than there would be accumulators.
+                let copies = trips.saturating_mul(l.body().len() as i64);
+                let is_window = is_vector && trips < 4 && copies <= JAMMED as i64;
                 if most > 1 && (1..4).contains(&chains) {
                     let site = rows::streams(k, &l, &draft.knobs).site(l.open, most);
                     // A number of accumulators that does not depend on the length: so loops of unknown
@@ -492,6 +514,9 @@ fn unroll_nests(draft: &mut Draft) -> bool {
                         true => draft.step(&accumulate::PASS, site),
                         false => draft.reorders(&accumulate::PASS, &site),
                     }
+                }
+                if is_window && (trips < most || chains >= 4) {
+                    draft.step(&unroll::PASS, Site::new(l.open, &[0]));
                 }
             }
             LoopKind::Parallel if is_vector && (work < 60.0 || draft.knobs.unroll > 0) => {

@@ -84,6 +84,13 @@ pub fn predict(kernel: &Kernel, caps: &Caps) -> f64 {
 /// included: what it accesses is moved once, and what it computes is computed at full speed.
 pub fn least(kernel: &Kernel, caps: &Caps) -> f64 {
     let rates = Rates::of(caps);
+    let (bytes, operations) = work(kernel);
+    (bytes / rates.bytes).max(operations / rates.operations) + rates.launch
+}
+
+/// Bytes that a kernel as it was lowered moves if each element is moved once, and the operations that it
+/// does: one for each addition or multiplication, several for what takes as long as several.
+pub fn work(kernel: &Kernel) -> (f64, f64) {
     let sizes = kernel.params().iter().map(|p| [p.len as f64, p.dtype.size() as f64]);
     let mut buffers: Vec<[f64; 3]> = sizes.map(|[len, size]| [len, size, 0.0]).collect();
     let (mut operations, mut times) = (0.0, vec![1.0f64]);
@@ -105,8 +112,7 @@ pub fn least(kernel: &Kernel, caps: &Caps) -> f64 {
             _ => operations += now * op_weight(kernel, op),
         }
     }
-    let bytes: f64 = buffers.iter().map(|[len, size, used]| len.min(*used) * size).sum();
-    (bytes / rates.bytes).max(operations / rates.operations) + rates.launch
+    (buffers.iter().map(|[len, size, used]| len.min(*used) * size).sum(), operations)
 }
 
 /// One open region.

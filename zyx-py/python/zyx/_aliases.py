@@ -1,5 +1,6 @@
-"""Second names that PyTorch and NumPy give to methods of `Tensor`."""
+"""Methods of `Tensor` that PyTorch and NumPy have, made of others, and what a name that is not there is in zyx."""
 
+from . import _names
 from ._core import Tensor, is_grad_enabled
 
 ALIASES = {
@@ -38,15 +39,38 @@ ALIASES = {
 }
 
 
-def clone(self):
-    """The tensor itself: tensors never change."""
-    return self if is_grad_enabled() else self.detach()
+class Size(int):
+    """A number of elements that gives the shape when it is called, so that both `x.size` of NumPy and `x.size()` of
+    PyTorch are what their users expect.
+    """
+
+    def __call__(self, dim=None):
+        return self._shape if dim is None else self._shape[dim]
+
+    def __reduce__(self):
+        return int, (int(self),)
+
+
+def size(self):
+    """Number of elements. Called, it is the shape: `x.size()`, `x.size(0)`."""
+    found = Size(self.numel())
+    found._shape = self.shape
+    return found
+
+
+def data(self):
+    """The values without history. Of a parameter it may be assigned."""
+    return self.detach()
+
+
+def _tensor(other):
+    if not isinstance(other, Tensor):
+        raise TypeError(f"{type(other).__name__} is no Tensor")
+    return other
 
 
 def _shape(other):
-    if not isinstance(other, Tensor):
-        raise TypeError(f"{type(other).__name__} is no Tensor")
-    return other.shape
+    return _tensor(other).shape
 
 
 def expand_as(self, other):
@@ -61,7 +85,7 @@ def view_as(self, other):
 
 def type_as(self, other):
     """Converted to the dtype of `other`."""
-    return self.cast(other.dtype)
+    return self.cast(_tensor(other).dtype)
 
 
 def is_floating_point(self):
@@ -74,19 +98,91 @@ def element_size(self):
     return self.itemsize
 
 
-def new_zeros(self, *shape, dtype=None):
-    """Zeros on this tensor's device, in its dtype if no other is given."""
-    return Tensor.zeros(*shape, dtype=dtype or self.dtype, device=self.device)
+def _place(self, dtype, device, requires_grad):
+    return {"dtype": dtype or self.dtype, "device": device or self.device, "requires_grad": requires_grad}
 
 
-def new_ones(self, *shape, dtype=None):
-    """Ones on this tensor's device, in its dtype if no other is given."""
-    return Tensor.ones(*shape, dtype=dtype or self.dtype, device=self.device)
+def new_zeros(self, *shape, size=None, dtype=None, device=None, requires_grad=False):
+    """Zeros on this tensor's device and in its dtype, if no others are given."""
+    return Tensor.zeros(*shape, shape=size, **_place(self, dtype, device, requires_grad))
 
 
-def new_full(self, shape, value, *, dtype=None):
-    """Elements equal to `value` on this tensor's device, in its dtype if no other is given."""
-    return Tensor.full(shape, value, dtype=dtype or self.dtype, device=self.device)
+def new_ones(self, *shape, size=None, dtype=None, device=None, requires_grad=False):
+    """Ones on this tensor's device and in its dtype, if no others are given."""
+    return Tensor.ones(*shape, shape=size, **_place(self, dtype, device, requires_grad))
+
+
+def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False):
+    """Elements equal to a value on this tensor's device and in its dtype, if no others are given."""
+    return Tensor.full(size, fill_value, **_place(self, dtype, device, requires_grad))
+
+
+def new_empty(self, *shape, size=None, dtype=None, device=None, requires_grad=False):
+    """Zeros on this tensor's device and in its dtype, if no others are given: a tensor has a value."""
+    return new_zeros(self, *shape, size=size, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def reshape_as(self, other):
+    """The elements in the shape of `other`."""
+    return self.reshape(_shape(other))
+
+
+def clamp_min(self, min):
+    """Each element, or `min` if that is larger."""
+    return self.clamp(min)
+
+
+def clamp_max(self, max):
+    """Each element, or `max` if that is smaller."""
+    return self.clamp(None, max)
+
+
+def positive(self):
+    """The tensor itself."""
+    return self
+
+
+def pin_memory(self, device=None):
+    """The tensor itself: copies to a device need no preparation."""
+    return self
+
+
+def cuda(self, device=None, non_blocking=False):
+    """On a device of the backend `cuda`."""
+    return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
+
+
+def rsub(self, other, *, alpha=1):
+    """`other - alpha x`."""
+    return other - self * alpha if alpha != 1 else other - self
+
+
+def fill(self, value):
+    """Every element equal to `value`, as this tensor otherwise."""
+    return self.full_like(value)
+
+
+def tensorsolve(self, other, dims=None):
+    """The `x` for which `tensordot(self, x, x.ndim)` is `other`; `dims` are moved to the end first."""
+    other = other if isinstance(other, Tensor) else Tensor(other)
+    if dims is not None:
+        self = self.movedim(list(dims), list(range(self.ndim - len(dims), self.ndim)))
+    rest = self.shape[other.ndim :]
+    return self.reshape(other.numel(), -1).solve(other.flatten()).reshape(rest)
+
+
+def _randint(low=None, high=None, shape=None, dtype="int64", rng=None, device=None, *, size=None, generator=None):
+    """Integers from `low` up to but not including `high`, equally likely up to `range / 2^64`. `randint(high, shape)`
+    starts at 0.
+    """
+    shape = size if shape is None else shape
+    if shape is None:
+        low, high, shape = 0, low, high
+    elif low is None or high is None:
+        low, high = 0, high if low is None else low
+    if high is None or shape is None:
+        raise TypeError("randint() needs a limit and a shape: randint(high, shape) or randint(low, high, shape)")
+    return Tensor._randint(low, high, shape, dtype, generator if rng is None else rng, device)
 
 
 def dist(self, other, p=2):
@@ -94,12 +190,77 @@ def dist(self, other, p=2):
     return (self - other).norm(p)
 
 
-METHODS = (clone, expand_as, view_as, type_as, is_floating_point, element_size, new_zeros, new_ones, new_full, dist)
+METHODS = (expand_as, view_as, reshape_as, type_as, is_floating_point, element_size, new_zeros, new_ones, new_full,
+           new_empty, clamp_min, clamp_max, positive, pin_memory, cuda, rsub, fill, tensorsolve, dist)  # fmt: skip
+
+# Names of PyTorch, and how the same is written.
+HALVES = "model.to(dtype) with zyx.optim.MasterWeights and LossScaler"
+ELSEWHERE = {
+    "max_values": "x.max(dim)",
+    "values": "x.max(dim) and x.min(dim) are the values", "indices": "x.argmax(dim) and x.argmin(dim)",
+    "type": "x.to(dtype) and x.dtype", "H": "x.mT",
+    "retain_grad": "zyx.grad(loss, x), which gives the gradient of any tensor",
+    "register_hook": "x.with_gradient(..), or change p.grad between backward() and step()",
+    "grad_fn": "nothing: gradients are computed from the graph",
+    "is_cuda": "x.device.type == 'cuda'",
+    "storage": "x.to_bytes() or x.numpy()", "untyped_storage": "x.to_bytes() or x.numpy()", "data_ptr": "x.__dlpack__()",
+    "stride": "nothing: how a tensor is stored is no matter of its users",
+    "is_contiguous": "nothing: how a tensor is stored is no matter of its users",
+    "apply_": "operations of tensors, or y = zyx.tensor(f(x.numpy()))",
+    "copy_": "x = y.clone(), or p.set(y) of a parameter",
+    "zero_": "x = x.zeros_like(); for gradients optimizer.zero_grad() or p.grad = None",
+    "map_": "operations of tensors",
+    "random_": "zyx.randint(..)", "normal_": "zyx.randn(..), or zyx.nn.init.normal_(p)",
+    "uniform_": "zyx.rand(..), or zyx.nn.init.uniform_(p)", "fill_": "x = zyx.full_like(x, value)",
+}  # fmt: skip
+
+
+def elsewhere(name):
+    """How the same is written, as the end of a sentence, or nothing."""
+    if name in ELSEWHERE:
+        return f"; in zyx: {ELSEWHERE[name]}"
+    if name.endswith("_") and not name.startswith("_") and hasattr(Tensor, name[:-1]):
+        return f"; tensors never change: write x = x.{name[:-1]}(..), or p.set(p.{name[:-1]}(..)) of a parameter"
+    return ""
+
+
+def ways(module, known):
+    """The `__getattr__` of a module that says how what PyTorch's has is written."""
+
+    def missing(name):
+        way = f"; in zyx: {known[name]}" if name in known else ""
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{way}")
+
+    return missing
+
+
+def _missing(self, name):
+    raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{elsewhere(name)}")
+
+
+def _no_assignment(self, key, value):
+    raise TypeError("tensors never change: write x = x.index_put(key, value), x.masked_fill(mask, number) or zyx.where(..)")
+
+
+def _in_place(operator):
+    def assigned(self, other):
+        value = operator(self, other)
+        # Within no_grad what is assigned to is the leaf, as a step by hand means it; elsewhere there is a new tensor.
+        return self if not is_grad_enabled() and self._assign(value) else value
+
+    return assigned
 
 
 def install():
     """Gives the class `Tensor` these names."""
+    _names.install()
     for alias, name in ALIASES.items():
         setattr(Tensor, alias, Tensor.__dict__[name])
     for method in METHODS:
         setattr(Tensor, method.__name__, method)
+    _randint.__name__ = _randint.__qualname__ = "randint"
+    Tensor.randint = staticmethod(_randint)
+    for name in ("add", "sub", "mul", "truediv"):
+        setattr(Tensor, f"__i{name}__", _in_place(getattr(Tensor, f"__{name}__")))
+    Tensor.__setitem__ = _no_assignment
+    Tensor.size, Tensor.data, Tensor.__getattr__ = property(size), property(data), _missing

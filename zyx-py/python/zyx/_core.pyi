@@ -88,8 +88,8 @@ class Tensor:
         # by hand
 
     @property
-    def size(self) -> _int:
-        """Number of elements."""
+    def size(self) -> Any:
+        """Number of elements. Called, it is the shape: `x.size()`, `x.size(0)`."""
         # by hand
 
     @property
@@ -823,9 +823,19 @@ class Tensor:
 
     @staticmethod
     def randint(
+        low: Int, high: Any = None, shape: Any = None, dtype: DTypeLike = "int64", rng: Generator | None = None, device: DeviceLike | None = None, *, size: Any = None, generator: Generator | None = None
+    ) -> Tensor:
+        """Integers from `low` up to but not including `high`, equally likely up to `range / 2^64`. `randint(high, shape)`
+        starts at 0.
+        """
+        # by hand
+
+    @staticmethod
+    def _randint(
         low: Int, high: Int, shape: Shape, dtype: DTypeLike = "int64", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
-        """Integers from `low` up to but not including `high`, equally likely up to `range / 2^64`."""
+        """`randint` with all of its numbers."""
+        # rust: Tensor::randint(low, high, shape, dtype, &mut rng, device)
 
     @staticmethod
     def bernoulli(
@@ -933,14 +943,14 @@ class Tensor:
 
     # autodiff.rs
 
-    def grad(self, wrt: Tensors) -> list[Tensor | None]:
+    def _grad(self, wrt: Tensors) -> list[Tensor | None]:
         """The gradients of the sum of this tensor's elements with respect to others, which may be any
         tensors it was computed from, not only leaves. `None` where it does not depend on one.
         """
         # rust: t.grad(&wrt.list())
 
     def grad_with(self, cotangent: TensorLike, wrt: Tensors) -> list[Tensor | None]:
-        """As `grad`, with the given cotangent of this tensor instead of ones."""
+        """As `zyx.grad`, with the given cotangent of this tensor instead of ones; `None` where it does not depend on one."""
         # rust: t.grad_with(&cotangent, &wrt.list())
 
     # arrange.rs
@@ -2459,12 +2469,90 @@ class Tensor:
     trapz = trapezoid
     true_divide = div
 
-    def clone(self) -> Tensor:
-        """The tensor itself: tensors never change."""
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that `backward` collected, or `None`. Only of leaves: parameters and tensors made with
+        `requires_grad`. May be assigned."""
+        # by hand
+
+    @property
+    def is_leaf(self) -> _bool:
+        """Whether no other tensor that requires gradients was needed to make it."""
+        # by hand
+
+    @property
+    def data(self) -> Tensor:
+        """The values without history. Of a parameter it may be assigned."""
+        # by hand
+
+    def backward(
+        self, gradient: TensorLike | None = None, retain_graph: _bool | None = None, create_graph: _bool = False, inputs: Any = None
+    ) -> None:
+        """Adds the gradients of this number to `.grad` of every leaf that it was computed from. Nothing is
+        computed before a gradient is read or a step uses it. `gradient` weighs the elements of what is not
+        one number; `inputs` names the leaves if not all are wanted. With `create_graph=True` the gradients can
+        be differentiated again; `retain_graph=True` says that the next call shares its graph.
+        """
+        # by hand
+
+    def clone(self, *, memory_format: Any = None) -> Tensor:
+        """The values as they are now; gradients flow through it."""
+        # by hand
+
+    def byte(self) -> Tensor:
+        """The same as `cast("uint8")`."""
+        # rust: t.cast(DType::U8)
+
+    def char(self) -> Tensor:
+        """The same as `cast("int8")`."""
+        # rust: t.cast(DType::I8)
+
+    def short(self) -> Tensor:
+        """The same as `cast("int16")`."""
+        # rust: t.cast(DType::I16)
+
+    def positive(self) -> Tensor:
+        """The tensor itself."""
+        # by hand
+
+    def pin_memory(self, device: Any = None) -> Tensor:
+        """The tensor itself: copies to a device need no preparation."""
+        # by hand
+
+    def cuda(self, device: Any = None, non_blocking: _bool = False) -> Tensor:
+        """On a device of the backend `cuda`."""
+        # by hand
+
+    def rsub(self, other: Operand, *, alpha: Scalar = 1) -> Tensor:
+        """`other - alpha x`."""
+        # by hand
+
+    def fill(self, value: Scalar) -> Tensor:
+        """Every element equal to `value`, as this tensor otherwise."""
+        # by hand
+
+    def new_empty(self, *shape: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+        """Zeros on this tensor's device and in its dtype, if no others are given."""
+        # by hand
+
+    def tensorsolve(self, other: Tensor, dims: Any = None) -> Tensor:
+        """The `x` for which `tensordot(self, x, x.ndim)` is `other`; `dims` are moved to the end first."""
         # by hand
 
     def expand_as(self, other: Tensor) -> Tensor:
         """Broadcast to the shape of `other`."""
+        # by hand
+
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """The elements in the shape of `other`."""
+        # by hand
+
+    def clamp_min(self, min: Operand) -> Tensor:
+        """Each element, or `min` if that is larger."""
+        # by hand
+
+    def clamp_max(self, max: Operand) -> Tensor:
+        """Each element, or `max` if that is smaller."""
         # by hand
 
     def view_as(self, other: Tensor) -> Tensor:
@@ -2483,16 +2571,16 @@ class Tensor:
         """Bytes of one element."""
         # by hand
 
-    def new_zeros(self, *shape: Any, dtype: Any = None) -> Tensor:
-        """Zeros on this tensor's device, in its dtype if no other is given."""
+    def new_zeros(self, *shape: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+        """Zeros on this tensor's device and in its dtype, if no others are given."""
         # by hand
 
-    def new_ones(self, *shape: Any, dtype: Any = None) -> Tensor:
-        """Ones on this tensor's device, in its dtype if no other is given."""
+    def new_ones(self, *shape: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+        """Ones on this tensor's device and in its dtype, if no others are given."""
         # by hand
 
-    def new_full(self, shape: Any, value: Scalar, *, dtype: Any = None) -> Tensor:
-        """Elements equal to `value` on this tensor's device, in its dtype if no other is given."""
+    def new_full(self, size: Any, fill_value: Scalar, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+        """Elements equal to a value on this tensor's device and in its dtype, if no others are given."""
         # by hand
 
     def dist(self, other: Tensor, p: Scalar = 2) -> Tensor:
@@ -2560,6 +2648,9 @@ class DType:
     @property
     def is_signed(self) -> bool:
         """Whether it holds negative numbers."""
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        """A tensor converted to this dtype."""
 
     def promote(self, other: DTypeLike) -> DType:
         """The dtype of a result of operands of these two."""

@@ -1,6 +1,7 @@
 """Functions that belong to no tensor."""
 
-from ._core import Tensor, from_dlpack, tensor
+from ._core import Device, Tensor, from_dlpack, tensor
+from ._core import device as _default_device
 from ._grad_mode import enable_grad
 
 
@@ -12,7 +13,7 @@ def grad(loss, leaves, cotangent=None):
     """
     single = isinstance(leaves, Tensor)
     wrt = [leaves] if single else list(leaves)
-    found = loss.grad(wrt) if cotangent is None else loss.grad_with(cotangent, wrt)
+    found = loss._grad(wrt) if cotangent is None else loss.grad_with(cotangent, wrt)
     found = [x.zeros_like() if g is None else g for g, x in zip(found, wrt)]
     return found[0] if single else found
 
@@ -37,49 +38,51 @@ def value_and_grad(function, argnums=0):
     return both
 
 
-def vmap(function, in_axes=0, out_axis=0):
-    """A function that computes `function` for many examples at once: axis `in_axes` of its arguments
-    counts them (a tuple has an entry for each; `None`: the same for all), and axis `out_axis` of the
-    result. `function` is called once, with tensors that have the shape of one example and no value.
+def vmap(func, in_axes=0, out_axis=0, *, in_dims=None, out_dims=None):
+    """A function that computes `func` for many examples at once: axis `in_axes` (or `in_dims`) of its arguments counts
+    them (a tuple has an entry for each; `None`: the same for all), and axis `out_axis` (or `out_dims`) of the result.
+    `func` is called once, with tensors that have the shape of one example and no value.
     """
+    in_axes, out_axis = in_axes if in_dims is None else in_dims, out_axis if out_dims is None else out_dims
 
     def mapped(*arguments):
         axes = [in_axes] * len(arguments) if isinstance(in_axes, int) else list(in_axes)
-        return Tensor.vmap(function, [x if isinstance(x, Tensor) else tensor(x) for x in arguments], axes, out_axis)
+        return Tensor.vmap(func, [x if isinstance(x, Tensor) else tensor(x) for x in arguments], axes, out_axis)
 
     return mapped
 
 
-def from_numpy(array, device=None):
+def from_numpy(ndarray, device=None):
     """A tensor of a NumPy array, sharing its memory where that is possible. Writing to the array then
     changes the tensor; `zyx.tensor` copies.
     """
     try:
-        return from_dlpack(array, device=device)
+        return from_dlpack(ndarray, device=device)
     except (BufferError, TypeError, ValueError, RuntimeError):
-        return tensor(array, device=device)
+        return tensor(ndarray, device=device)
 
 
-def where(condition, *choices):
-    """`x` where `condition` holds, elsewhere `y`; all three broadcast. Without both, the positions of the elements that
-    are not zero, as one tensor for each axis.
+def where(condition, input=None, other=None):
+    """`input` where `condition` holds, elsewhere `other`; all three broadcast. Without both, the positions of the
+    elements that are not zero, as one tensor for each axis.
     """
     if not isinstance(condition, Tensor):
         condition = tensor(condition)
-    if not choices:
+    if input is None and other is None:
         return tuple(condition.nonzero().unbind(1))
-    x, y = choices
-    return condition.where_(x, y)
+    if input is None or other is None:
+        raise TypeError("where() needs both `input` and `other`, or none")
+    return condition.where_(input, other)
 
 
-def pow(x, exponent):
-    """`x` to the power `exponent`; either may be a number."""
-    return x**exponent
+def pow(input, exponent):
+    """`input` to the power `exponent`; either may be a number."""
+    return input**exponent
 
 
-def polygamma(n, x):
+def polygamma(n, input):
     """The `n`-th derivative of the digamma function."""
-    return x.polygamma(n)
+    return input.polygamma(n)
 
 
 def _operands(tensors):
@@ -112,50 +115,50 @@ def atleast_1d(*tensors):
     return tensors[0].atleast_1d() if len(tensors) == 1 else tuple(x.atleast_1d() for x in tensors)
 
 
-def combinations(x, r=2, with_replacement=False):
+def combinations(input, r=2, with_replacement=False):
     """Every choice of `r` elements of a vector, one per row, in the vector's order."""
     import itertools
 
-    if x.ndim != 1:
-        raise ValueError(f"combinations: a vector is needed (shapes {x.shape})")
+    if input.ndim != 1:
+        raise ValueError(f"combinations: a vector is needed (shapes {input.shape})")
     if r == 2:
-        places = Tensor.triu_indices(x.shape[0], x.shape[0], 0 if with_replacement else 1, device=x.device)
-        return x.index_select(0, places.mT.reshape(-1)).reshape(-1, 2)
+        places = Tensor.triu_indices(input.shape[0], input.shape[0], 0 if with_replacement else 1, device=input.device)
+        return input.index_select(0, places.mT.reshape(-1)).reshape(-1, 2)
     of = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    places = [i for chosen in of(range(x.shape[0]), r) for i in chosen]
-    return x.index_select(0, tensor(places, dtype="int64", device=x.device)).reshape(-1, r)
+    places = [i for chosen in of(range(input.shape[0]), r) for i in chosen]
+    return input.index_select(0, tensor(places, dtype="int64", device=input.device)).reshape(-1, r)
 
 
-def tensordot(x, y, dims=2):
-    """Sum of products over the last `dims` axes of `x` and the first of `y`, or over two lists of axes."""
+def tensordot(a, b, dims=2):
+    """Sum of products over the last `dims` axes of `a` and the first of `b`, or over two lists of axes."""
     if isinstance(dims, int):
-        if not 0 <= dims <= min(x.ndim, y.ndim):
-            raise ValueError(f"tensordot: {dims} axes of tensors with {x.ndim} and {y.ndim}")
-        dims = (list(range(x.ndim - dims, x.ndim)), list(range(dims)))
-    first, second = ([a] if isinstance(a, int) else list(a) for a in dims)
-    return x.tensordot(y, first, second)
+        if not 0 <= dims <= min(a.ndim, b.ndim):
+            raise ValueError(f"tensordot: {dims} axes of tensors with {a.ndim} and {b.ndim}")
+        dims = (list(range(a.ndim - dims, a.ndim)), list(range(dims)))
+    first, second = ([axes] if isinstance(axes, int) else list(axes) for axes in dims)
+    return a.tensordot(b, first, second)
 
 
-def addmv(x, matrix, vector, *, beta=1, alpha=1):
-    """`beta x + alpha matrix @ vector`."""
-    return x * beta + (matrix @ vector) * alpha
+def addmv(input, mat, vec, *, beta=1, alpha=1):
+    """`beta input + alpha mat @ vec`."""
+    return input * beta + (mat @ vec) * alpha
 
 
-def addr(x, a, b, *, beta=1, alpha=1):
-    """`beta x + alpha` times the outer product of two vectors."""
-    return x * beta + a.outer(b) * alpha
+def addr(input, vec1, vec2, *, beta=1, alpha=1):
+    """`beta input + alpha` times the outer product of two vectors."""
+    return input * beta + vec1.outer(vec2) * alpha
 
 
-def addbmm(x, a, b, *, beta=1, alpha=1):
-    """`beta x + alpha` times the sum of the products of two batches of matrices."""
-    return x * beta + a.bmm(b).sum(0) * alpha
+def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
+    """`beta input + alpha` times the sum of the products of two batches of matrices."""
+    return input * beta + batch1.bmm(batch2).sum(0) * alpha
 
 
-def renorm(x, p, dim, maxnorm):
+def renorm(input, p, dim, maxnorm):
     """The slices along an axis scaled down to the p-norm `maxnorm` where theirs is larger."""
-    norms = x.norm(p, [axis for axis in range(x.ndim) if axis != dim % x.ndim], keepdim=True)
+    norms = input.norm(p, [axis for axis in range(input.ndim) if axis != dim % input.ndim], keepdim=True)
     # PyTorch's guard, which makes results a little shorter than asked for.
-    return x * (norms > maxnorm).where_(maxnorm / (norms + 1e-7), 1.0)
+    return input * (norms > maxnorm).where_(maxnorm / (norms + 1e-7), 1.0)
 
 
 def broadcast_shapes(*shapes):
@@ -164,37 +167,42 @@ def broadcast_shapes(*shapes):
     return Tensor.broadcast_tensors([Tensor.zeros(shape) for shape in shapes])[0].shape if shapes else ()
 
 
-def mvlgamma(x, p):
+def mvlgamma(input, p):
     """The logarithm of the gamma function of `p` dimensions."""
     from .special import multigammaln
 
-    return multigammaln(x, p)
+    return multigammaln(input, p)
 
 
-def isin(x, values):
-    """Whether each element is one of `values`."""
+def isin(elements, test_elements, *, assume_unique=False, invert=False):
+    """Whether each element is one of `test_elements`, or with `invert` none of them. `assume_unique` changes nothing."""
+    x, values = elements, test_elements
+    if not isinstance(x, Tensor):
+        x = tensor(x, device=values.device)
     if not isinstance(values, Tensor):
         values = tensor(values, device=x.device)
     values = values.flatten()
     if values.shape[0] <= 32:
-        return (x.unsqueeze(-1) == values).any(-1)
-    # Of many, the first that is not less: a NaN is last, and equals nothing.
-    table = values.sort()[0]
-    if values.is_realized():
-        # Else each look would finish the sort of what it looks at.
-        table.realize()
-    place = table.searchsorted(x).clamp(max=values.shape[0] - 1)
-    return table.take(place) == x
+        found = (x.unsqueeze(-1) == values).any(-1)
+    else:
+        # Of many, the first that is not less: a NaN is last, and equals nothing.
+        table = values.sort()[0]
+        if values.is_realized():
+            # Else each look would finish the sort of what it looks at.
+            table.realize()
+        place = table.searchsorted(x).clamp(max=values.shape[0] - 1)
+        found = table.take(place) == x
+    return ~found if invert else found
 
 
-def empty(*shape, dtype="float32", device=None, requires_grad=False):
+def empty(*shape, size=None, dtype="float32", device=None, requires_grad=False):
     """Zeros: a tensor has a value."""
-    return Tensor.zeros(*shape, dtype=dtype, device=device, requires_grad=requires_grad)
+    return Tensor.zeros(*shape, shape=size, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-def empty_like(x, *, dtype=None):
-    """Zeros of the shape of `x`: a tensor has a value."""
-    return x.zeros_like(dtype=dtype)
+def empty_like(input, *, dtype=None, device=None, requires_grad=False):
+    """Zeros of the shape of `input`: a tensor has a value."""
+    return input.zeros_like(dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def as_tensor(data, dtype=None, device=None):
@@ -203,3 +211,17 @@ def as_tensor(data, dtype=None, device=None):
         x = data if device is None else data.to_device(device)
         return x if dtype is None else x.cast(dtype)
     return tensor(data, dtype=dtype, device=device)
+
+
+def device(spec=None, index=None):
+    """The device of a name, as in `"cpu"` or `"cuda:0"`, or the one that tensors are made on when none is named: the
+    best that opens, or what the environment variable `ZYX_DEVICE` names.
+    """
+    if spec is None:
+        return _default_device()
+    return Device(spec if index is None else f"{spec}:{index}")
+
+
+def compile(model=None, **options):
+    """The model itself: every computation is compiled. Options are PyTorch's and change nothing."""
+    return (lambda model: model) if model is None else model

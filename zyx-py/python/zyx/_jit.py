@@ -1,9 +1,6 @@
 """Functions that are traced once and replayed."""
 
 import _thread
-import collections
-import functools
-import types
 
 from ._core import Jit, Tensor, tensor
 
@@ -29,12 +26,18 @@ def jit(function=None, *, max_kinds=64):
     is traced again. `@zyx.jit(max_kinds=200)` keeps more.
     """
     if function is None:
+        import functools
+
         return functools.partial(jit, max_kinds=max_kinds)
     return _Jitted(function, max_kinds)
 
 
 class _Jitted:
     def __init__(self, function, max_kinds):
+        # To import these takes as long as the rest of `import zyx`.
+        import collections
+        import functools
+
         if not callable(function):
             raise TypeError(f"jit: {type(function).__name__!r} object is not callable")
         if not isinstance(max_kinds, int) or max_kinds < 1:
@@ -65,7 +68,13 @@ class _Jitted:
         return _put_together(known.results[0], iter(results))
 
     def __get__(self, instance, owner=None):
+        import types
+
         return self if instance is None else types.MethodType(self, instance)
+
+    def __reduce__(self):
+        # As functions are: by name in pickles, themselves in copies.
+        return self.__qualname__
 
     @property
     def traces(self):

@@ -4,63 +4,126 @@ from collections import namedtuple as _namedtuple
 
 from . import _linalg
 from ._core import Tensor
-from ._linalg import det, eigh, eigvalsh, inv, matrix_rank, pinv, slogdet, svdvals  # noqa: F401
 
 _Lstsq = _namedtuple("lstsq", ["solution"])
 
 
-def cholesky(x, *, upper=False):
-    """The triangular `L` with `x = L @ L.T`, or its transpose; NaN where a matrix is not positive definite."""
-    return _linalg.cholesky(x, upper=upper)
+def _symmetric(A, UPLO):
+    """The symmetric matrix that a triangle says."""
+    if UPLO not in ("L", "U"):
+        raise ValueError(f"UPLO is 'L' or 'U', not {UPLO!r}")
+    return A.tril() + A.tril(-1).mT if UPLO == "L" else A.triu() + A.triu(1).mT
 
 
-def cross(x, y, *, dim=-1):
+def eigh(A, UPLO="L"):
+    """Eigenvalues in ascending order, and eigenvectors, of symmetric matrices of which one triangle is given."""
+    return _linalg.eigh(_symmetric(A, UPLO))
+
+
+def eigvalsh(A, UPLO="L"):
+    """Eigenvalues in ascending order of symmetric matrices of which one triangle is given."""
+    return _linalg.eigvalsh(_symmetric(A, UPLO))
+
+
+def det(A):
+    """Determinant."""
+    return A.det()
+
+
+def slogdet(A):
+    """Sign and logarithm of the determinant."""
+    return _linalg.slogdet(A)
+
+
+def inv(A):
+    """Inverse."""
+    return A.inv()
+
+
+def svdvals(A, *, driver=None):
+    """Singular values. `driver` changes nothing."""
+    return _linalg.svdvals(A)
+
+
+def _bound(A, atol, rtol):
+    """`rtol` for a bound on singular values that is the larger of `atol` and `rtol` times the largest."""
+    if atol is None:
+        return rtol
+    largest = _linalg.svdvals(A)[..., 0]
+    rest = rtol if rtol is not None else 0.0
+    return (atol / largest).maximum(rest)
+
+
+def matrix_rank(A, *, atol=None, rtol=None, hermitian=False):
+    """How many singular values are larger than `atol`, and than `rtol` times the largest."""
+    return _linalg.matrix_rank(_symmetric(A, "L") if hermitian else A, rtol=_bound(A, atol, rtol))
+
+
+def pinv(A, *, atol=None, rtol=None, hermitian=False):
+    """The pseudoinverse; singular values of at most `atol`, or `rtol` times the largest, count as 0."""
+    return _linalg.pinv(_symmetric(A, "L") if hermitian else A, rtol=_bound(A, atol, rtol))
+
+
+def cholesky(A, *, upper=False):
+    """The triangular `L` with `A = L @ L.T`, or its transpose; NaN where a matrix is not positive definite."""
+    return _linalg.cholesky(A, upper=upper)
+
+
+def cross(input, other, *, dim=-1):
     """The product of vectors of three that is orthogonal to both."""
-    return x.cross(y, dim)
+    return input.cross(other, dim)
 
 
-def qr(x, mode="reduced"):
-    """Orthogonal columns and a triangle whose product is `x`; with `mode="r"` the triangle alone matters, with
+def qr(A, mode="reduced"):
+    """Orthogonal columns and a triangle whose product is `A`; with `mode="r"` the triangle alone matters, with
     `"complete"` the columns are a whole basis.
     """
-    return _linalg.qr(x, mode="reduced" if mode == "r" else mode)
+    return _linalg.qr(A, mode="reduced" if mode == "r" else mode)
 
 
-def svd(x, full_matrices=True):
-    """Singular values and vectors; whole bases of them with `full_matrices`."""
-    return _linalg.svd(x, full_matrices=full_matrices)
+def svd(A, full_matrices=True, *, driver=None):
+    """Singular values and vectors; whole bases of them with `full_matrices`. `driver` changes nothing."""
+    return _linalg.svd(A, full_matrices=full_matrices)
 
 
-def lstsq(x, b):
-    """The `solution` that makes `x @ solution - b` shortest."""
-    return _Lstsq(x.lstsq(b))
+def lstsq(A, B, rcond=None, *, driver=None):
+    """The `solution` that makes `A @ solution - B` shortest. `driver` changes nothing."""
+    if rcond is not None:
+        raise NotImplementedError("lstsq with rcond: the matrices have full rank")
+    return _Lstsq(A.lstsq(B))
 
 
-def solve(x, b):
-    """The solution `y` of `x @ y = b`; `b` may have a vector for each matrix."""
-    return x.solve(b)
+def solve(A, B, *, left=True):
+    """The solution `y` of `A @ y = B`, or of `y @ A = B` unless `left`; `B` may have a vector for each matrix."""
+    return A.solve(B) if left else A.mT.solve(B.mT).mT
 
 
-def cond(x):
-    """The condition number: largest singular value divided by the smallest."""
-    return x.cond()
+def cond(A, p=None):
+    """The condition number: largest singular value divided by the smallest, or the product of the norms `p` of the matrices
+    and of their inverses.
+    """
+    if p in (None, 2):
+        return A.cond()
+    if p == -2:
+        return 1 / A.cond()
+    return matrix_norm(A, p) * matrix_norm(A.inv(), p)
 
 
-def solve_triangular(x, b, *, upper, left=True, unitriangular=False):
-    """The solution of `x @ y = b`, or of `y @ x = b` unless `left`, for a triangle `x`."""
+def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
+    """The solution of `A @ y = B`, or of `y @ A = B` unless `left`, for a triangle `A`."""
     if left:
-        return b.triangular_solve(x, upper, unitriangular=unitriangular)[0]
-    return b.mT.triangular_solve(x.mT, not upper, unitriangular=unitriangular)[0].mT
+        return B.triangular_solve(A, upper, unitriangular=unitriangular)[0]
+    return B.mT.triangular_solve(A.mT, not upper, unitriangular=unitriangular)[0].mT
 
 
-def matrix_power(x, n):
+def matrix_power(A, n):
     """The product of `n` times the matrix, or of its inverse for a negative `n`."""
-    return x.matrix_power(n)
+    return A.matrix_power(n)
 
 
-def matrix_exp(x):
+def matrix_exp(A):
     """The exponential of square matrices."""
-    return x.matrix_exp()
+    return A.matrix_exp()
 
 
 def multi_dot(tensors):
@@ -68,9 +131,9 @@ def multi_dot(tensors):
     return Tensor.multi_dot(tensors)
 
 
-def diagonal(x, *, offset=0, dim1=-2, dim2=-1):
+def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
     """A diagonal of two axes."""
-    return x.diagonal(offset, dim1, dim2)
+    return A.diagonal(offset, dim1, dim2)
 
 
 def vecdot(x, y, *, dim=-1):
@@ -78,27 +141,28 @@ def vecdot(x, y, *, dim=-1):
     return x.vecdot(y, dim)
 
 
-def vector_norm(x, ord=2, dim=None, keepdim=False):
-    """The p-norm of the elements along axes."""
-    return x.norm(ord, dim, keepdim)
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
+    """The p-norm of the elements along axes, computed in `dtype`."""
+    return x.norm(ord, dim, keepdim, dtype=dtype)
 
 
-def matrix_norm(x, ord="fro", dim=(-2, -1), keepdim=False):
-    """A norm of the matrices of two axes: `"fro"`, `"nuc"`, 1, -1, 2, -2, `inf`, `-inf`."""
-    axes = [axis % x.ndim for axis in dim]
+def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
+    """A norm of the matrices of two axes, computed in `dtype`: `"fro"`, `"nuc"`, 1, -1, 2, -2, `inf`, `-inf`."""
+    A = A if dtype is None else A.cast(dtype)
+    axes = [axis % A.ndim for axis in dim]
     if len(set(axes)) != 2:
         raise ValueError(f"dim is two axes, not {dim}")
-    found = _linalg.matrix_norm(x.movedim(axes, [-2, -1]), ord=ord)
+    found = _linalg.matrix_norm(A.movedim(axes, [-2, -1]), ord=ord)
     for axis in sorted(axes) if keepdim else ():
         found = found.unsqueeze(axis)
     return found
 
 
-def norm(x, ord=None, dim=None, keepdim=False):
+def norm(input, ord=None, dim=None, keepdim=False, *, dtype=None):
     """A norm of vectors if `dim` is one axis, of matrices if it is two; of all elements without both."""
     if ord is None or isinstance(dim, int):
-        return vector_norm(x, 2 if ord is None else ord, dim, keepdim)
-    axes = tuple(range(x.ndim)) if dim is None else tuple(dim)
+        return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+    axes = tuple(range(input.ndim)) if dim is None else tuple(dim)
     if len(axes) == 1:
-        return vector_norm(x, ord, axes, keepdim)
-    return matrix_norm(x, ord, axes, keepdim)
+        return vector_norm(input, ord, axes, keepdim, dtype=dtype)
+    return matrix_norm(input, ord, axes, keepdim, dtype=dtype)

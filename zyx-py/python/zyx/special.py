@@ -7,55 +7,58 @@ orthogonal polynomials.
 import math
 
 from ._core import Tensor
+from ._names import function as _function
 
-digamma = psi = Tensor.digamma
-erf, erfc, erfcx, erfinv = Tensor.erf, Tensor.erfc, Tensor.erfcx, Tensor.erfinv
-exp2, expit, expm1, log1p = Tensor.exp2, Tensor.sigmoid, Tensor.expm1, Tensor.log1p
-gammaln, log_ndtr, ndtr, logit, sinc = Tensor.lgamma, Tensor.log_ndtr, Tensor.ndtr, Tensor.logit, Tensor.sinc
-logsumexp, round = Tensor.logsumexp, Tensor.round
+# Methods under names of their own.
+_METHODS = {
+    "digamma": "digamma", "psi": "digamma", "erf": "erf", "erfc": "erfc", "erfcx": "erfcx", "erfinv": "erfinv", "exp2": "exp2",
+    "expit": "sigmoid", "expm1": "expm1", "log1p": "log1p", "gammaln": "lgamma", "log_ndtr": "log_ndtr", "ndtr": "ndtr",
+    "logit": "logit", "sinc": "sinc", "logsumexp": "logsumexp", "round": "round",
+}  # fmt: skip
+globals().update({name: _function(method) for name, method in _METHODS.items()})
 
 
-def _of(x, y):
+def _of(input, y):
     """Two operands of which one may be a number."""
-    if isinstance(x, Tensor):
-        return x
+    if isinstance(input, Tensor):
+        return input
     if not isinstance(y, Tensor):
-        raise TypeError(f"one operand must be a tensor, not {type(x).__name__} and {type(y).__name__}")
-    return y.ones_like() * x
+        raise TypeError(f"one operand must be a tensor, not {type(input).__name__} and {type(y).__name__}")
+    return y.ones_like() * input
 
 
-def xlogy(x, y):
-    """`x * log(y)`, and 0 where `x` is 0."""
-    return _of(x, y).xlogy(y)
+def xlogy(input, other):
+    """`input * log(other)`, and 0 where `input` is 0."""
+    return _of(input, other).xlogy(other)
 
 
-def xlog1py(x, y):
-    """`x * log(1 + y)`, and 0 where `x` is 0."""
-    return _of(x, y).xlog1py(y)
+def xlog1py(input, other):
+    """`input * log(1 + other)`, and 0 where `input` is 0."""
+    return _of(input, other).xlog1py(other)
 
 
-def entr(x):
-    """`-x * log(x)`, 0 at 0, and `-inf` below."""
-    return (x < 0).where_(float("-inf"), -x.xlogy(x))
+def entr(input):
+    """`-input * log(input)`, 0 at 0, and `-inf` below."""
+    return (input < 0).where_(float("-inf"), -input.xlogy(input))
 
 
-def multigammaln(x, p):
+def multigammaln(input, p):
     """The logarithm of the gamma function of `p` dimensions, at least 1."""
     if p < 1:
         raise ValueError(f"multigammaln: p must be at least 1, not {p}")
-    return sum((x - j / 2).lgamma() for j in range(p)) + p * (p - 1) / 4 * math.log(math.pi)
+    return sum((input - j / 2).lgamma() for j in range(p)) + p * (p - 1) / 4 * math.log(math.pi)
 
 
-def polygamma(n, x):
+def polygamma(n, input):
     """The `n`-th derivative of the digamma function."""
-    return x.polygamma(n)
+    return input.polygamma(n)
 
 
-def softmax(x, dim, *, dtype=None):
-    """`exp(x) / sum(exp(x))` along an axis, computed in `dtype`."""
-    return (x if dtype is None else x.cast(dtype)).softmax(dim)
+def softmax(input, dim, *, dtype=None):
+    """`exp(input) / sum(exp(input))` along an axis, computed in `dtype`."""
+    return (input if dtype is None else input.cast(dtype)).softmax(dim)
 
 
-def log_softmax(x, dim, *, dtype=None):
+def log_softmax(input, dim, *, dtype=None):
     """The logarithm of `softmax`."""
-    return (x if dtype is None else x.cast(dtype)).log_softmax(dim)
+    return (input if dtype is None else input.cast(dtype)).log_softmax(dim)

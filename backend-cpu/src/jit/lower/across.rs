@@ -198,7 +198,7 @@ impl Lower<'_> {
     }
 
     /// The first element of a register as an integer scalar (or bits of a half).
-    fn front_to_gpr(&mut self, value: Value, reg: Reg) {
+    pub(super) fn front_to_gpr(&mut self, value: Value, reg: Reg) {
         let dtype = self.ty(value).dtype;
         let bits = self.vec_to_gpr(reg, dtype.size().max(4));
         let bits = match dtype.size() {

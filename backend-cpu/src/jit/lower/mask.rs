@@ -423,7 +423,7 @@ pub(super) const fn lane_bits(lanes: u8) -> u64 {
 }
 
 /// How lanes are compared.
-fn comparison(op: BinaryOp, signed: bool) -> Compare {
+pub(super) const fn comparison(op: BinaryOp, signed: bool) -> Compare {
     match op {
         BinaryOp::Eq => Compare::Equal,
         BinaryOp::Ne => Compare::NotEqual,

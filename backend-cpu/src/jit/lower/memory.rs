@@ -219,9 +219,10 @@ impl Lower<'_> {
         let root = self.root(buf)?;
         let spot = self.spot(index, ty.lanes);
         let element = self.element(buf, ty);
-        let plain = guard.lanes.is_none() && guard.tests.is_empty();
-        if let Some(first) = self.every_second(&spot, ty).filter(|_| plain) {
-            return self.load_every_second(value, root, &first, ty);
+        if let Some(first) = self.every_second(&spot, ty)
+            && let Some((tests, lanes)) = self.known_guard(&guard, ty.lanes)?
+        {
+            return self.load_every_second(value, root, &first, ty, (&tests, lanes));
         }
         match (spot, guard.lanes) {
             (Spot::Row(index), None) => {
@@ -241,7 +242,8 @@ impl Lower<'_> {
             (Spot::Row(index), Some(cond)) if self.can_mask(ty) => {
                 let mask = self.access_mask(Some(cond), &guard.tests, ty)?;
                 let addr = self.address(root, &index, element);
-                self.load_masked(value, addr, ty, mask);
+                let dst = self.load_masked(addr, ty, mask);
+                self.set(value, Val::Vec(dst));
                 Ok(())
             }
             (Spot::Same(index), None) if guard.tests.is_empty() && ty.dtype != DType::Bool => {
@@ -507,10 +509,10 @@ impl Lower<'_> {
         Ok(mask)
     }
 
-    fn load_masked(&mut self, value: Value, addr: Addr, ty: Type, mask: Reg) {
+    pub(super) fn load_masked(&mut self, addr: Addr, ty: Type, mask: Reg) -> Reg {
         let len = len_of(ty.bytes()).expect("invariant: the type was checked to fit");
         let size = ty.dtype.size();
-        let dst = match self.isa.bools() {
+        match self.isa.bools() {
             Bools::MaskRegister => {
                 let op = [VOp::Vmovdqu8, VOp::Vmovdqu16, VOp::Vmovups, VOp::Vmovupd];
                 self.vec2_zeroed(op[size.trailing_zeros() as usize], len, mask, addr)
@@ -519,8 +521,7 @@ impl Lower<'_> {
                 let op = if size == 4 { VOp::Vmaskmovps } else { VOp::Vmaskmovpd };
                 self.vec3(op, len, mask, addr)
             }
-        };
-        self.set(value, Val::Vec(dst));
+        }
     }
 
     fn store_masked(&mut self, addr: Addr, value: Value, mask: Reg) -> Result<()> {

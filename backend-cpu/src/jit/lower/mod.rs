@@ -16,6 +16,7 @@ mod across;
 mod address;
 mod cast;
 mod fallback;
+mod halves;
 mod mask;
 mod memory;
 mod pairs;

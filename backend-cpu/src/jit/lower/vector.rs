@@ -105,7 +105,10 @@ impl Lower<'_> {
             return Ok(());
         }
         if half {
-            return self.fallback_unary(value, op, x);
+            return match self.half_unary(value, op, x)? {
+                true => Ok(()),
+                false => self.fallback_unary(value, op, x),
+            };
         }
         if self.ramp_unary(value, op, x) {
             return Ok(());
@@ -208,7 +211,10 @@ impl Lower<'_> {
             return self.mask_binary(value, op, x, y);
         }
         if matches!(ty.dtype, DType::F16 | DType::BF16) {
-            return self.fallback_binary(value, op, x, y);
+            return match self.half_binary(value, op, x, y)? {
+                true => Ok(()),
+                false => self.fallback_binary(value, op, x, y),
+            };
         }
         if ty.lanes == 1 && !ty.dtype.is_float() {
             return self.scalar_binary(value, op, x, y);
@@ -276,6 +282,9 @@ impl Lower<'_> {
         a: Reg,
         b: Reg,
     ) -> Result<Option<Reg>> {
+        if let Some(reg) = self.combine_halves(op, ty, a, b) {
+            return Ok(Some(reg));
+        }
         if let Some(instruction) = direct(op, ty, self.isa) {
             self.len(ty)?;
             return Ok(Some(self.vop2(instruction, Shape::of(ty), a, b)));

@@ -1,6 +1,7 @@
 //! Compiled kernels against the IR interpreter, on every instruction set of this machine.
 
 mod casts;
+mod halves;
 mod kernels;
 mod ops;
 mod order;
@@ -397,7 +398,7 @@ pub(super) fn disassemble(kernel: &Kernel, isa: Isa) -> String {
         return "no code".to_owned();
     };
     let text = match isa {
-        Isa::Neon => disassemble_arm(&code),
+        Isa::Neon { .. } => disassemble_arm(&code),
         _ => disassemble_x86(&code),
     };
     format!("entries {entries:?}\n{text}")

@@ -1,6 +1,7 @@
 //! Every op on every dtype and lane count, on interesting values.
 
 use super::{Random, Way, check_way, values, ways};
+use std::ops::Range;
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind, Op, Space, Type, Value};
 use zyx_core::{BinaryOp, DType, Scalar, TernaryOp, UnaryOp};
 
@@ -301,6 +302,55 @@ fn pairs((dtype, lanes): (DType, u8), (first, second): (i64, i64), between: Betw
         }
     };
     let to = place(&mut b, second);
+    b.store(out, to, x);
+    b.close();
+    b.finish()
+}
+
+/// Every second element of the lanes that a guard leaves, at both ends of what may be read.
+#[test]
+fn every_second_element_of_some_lanes() {
+    let mut random = Random(5);
+    for way in ways() {
+        for (dtype, lanes) in [(DType::F32, 4), (DType::F32, 8), (DType::I32, 8), (DType::F32, 2)] {
+            for _ in 0..12 {
+                let first = random.below(4);
+                let last = first + random.below(usize::from(lanes) + 1 - first.min(2));
+                let whole = random.pick(&[None, Some(0i64), Some(2), Some(7)]);
+                let kernel = some_pairs((dtype, lanes), first as i64..last as i64, whole);
+                test(&kernel, way, 13, &format!("{dtype} x {lanes}, {first}..{last}, {whole:?}"));
+            }
+        }
+    }
+}
+
+/// `out[l] = a[2 (l - first)]` for the lanes in `some`, of vectors that `whole` leaves, else zero.
+fn some_pairs((dtype, lanes): (DType, u8), some: Range<i64>, whole: Option<i64>) -> Kernel {
+    let n = (2 * (some.end - some.start) - 1).max(0) + 3 * (TRIPS - 1);
+    let mut b = Builder::new("some_pairs");
+    let a = b.param(dtype, n.max(1) as u64, Access::Read);
+    let out = b.param(dtype, TRIPS as u64 * u64::from(lanes), Access::Write);
+    let trips = b.index(TRIPS);
+    let i = b.open_loop(LoopKind::Parallel, 0, trips);
+    let (width, ramp) = (b.index(lanes.into()), b.emit(Op::Lanes, Type::vector(DType::I64, lanes)));
+    let [two, three, back] = [2, 3, -2 * some.start].map(|n| b.index(n));
+    let ramp = b.binary(BinaryOp::Mul, ramp, two);
+    let place = b.binary(BinaryOp::Mul, i, three);
+    let place = b.binary(BinaryOp::Add, place, back);
+    let place = b.binary(BinaryOp::Add, ramp, place);
+    let lane = b.emit(Op::Lanes, Type::vector(DType::I32, lanes));
+    let [start, end] = [some.start, some.end].map(|n| b.constant(Scalar::from(n as i32)));
+    let (from, to) = (b.binary(BinaryOp::Le, start, lane), b.binary(BinaryOp::Lt, lane, end));
+    let mut cond = b.binary(BinaryOp::And, from, to);
+    if let Some(whole) = whole {
+        let whole = b.index(whole);
+        let all = b.binary(BinaryOp::Lt, i, whole);
+        let all = b.splat(all, lanes);
+        cond = b.binary(BinaryOp::And, cond, all);
+    }
+    let place = b.guard(place, cond);
+    let x = b.load_vector(a, place, lanes);
+    let to = b.binary(BinaryOp::Mul, i, width);
     b.store(out, to, x);
     b.close();
     b.finish()

@@ -102,6 +102,7 @@ fn speed() {
 #[test]
 #[ignore = "prints"]
 fn code_for_arm() {
+    let isa = Isa::Neon { halves: true };
     let reduce = |op, rows, cols, by| reduce(DType::F32, op, rows, cols, by);
     for (name, kernel) in [
         ("chain", chain(4096)),
@@ -112,8 +113,8 @@ fn code_for_arm() {
         ("softmax", softmax(16, 1024)),
         ("product", matmul(64, 64, 64)),
     ] {
-        let kernel = tuned(&kernel, Isa::Neon);
-        println!("{name}\n{kernel}\n{}", disassemble(&kernel, Isa::Neon));
+        let kernel = tuned(&kernel, isa);
+        println!("{name}\n{kernel}\n{}", disassemble(&kernel, isa));
     }
 }
 

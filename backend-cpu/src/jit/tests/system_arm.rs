@@ -65,7 +65,7 @@ fn large_frames_touch_every_page() {
 
 #[test]
 fn registers_of_callers_survive() {
-    let file = Isa::Neon.registers();
+    let file = Isa::Neon { halves: false }.registers();
     let of = |class: Class| {
         let set = file.allocatable[class as usize];
         (0..32).filter(move |n| set & 1 << n != 0).map(Reg)

@@ -143,6 +143,9 @@ struct Slide {
 /// The convolution that `id` is, or the gradient of one. What it is as a contraction has addresses
 /// that are wrong where there are zeros.
 pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Option<Contraction> {
+    if !graph.dtype(id).is_float() {
+        return None;
+    }
     let (counters, [p, q]) = counters(graph, indices, id)?;
     let p = Side::of(graph, indices, p)?;
     let q = Side::of(graph, indices, q)?;

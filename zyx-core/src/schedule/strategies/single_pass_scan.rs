@@ -152,6 +152,7 @@ pub(in crate::schedule) fn prepare(graph: &Graph, caps: &Caps) -> Option<Graph> 
     let mut new = graph.without_nodes();
     let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
     for (id, tiles) in graph.ids().zip(tiles) {
+        new.origins.hand_on(&graph.origins, id);
         let mut node = graph.node(id).map(|source| map[source.idx()]);
         if let (Node::Scan { state, .. }, Some(tiles)) = (&mut node, tiles) {
             let shape = Shape::from([tiles.state()]);

@@ -7,10 +7,13 @@ use crate::ir::kernel::Kernel;
 use crate::ir::op::{Op, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::cmp::Ordering;
 
 /// How many facts one bound may combine.
 const COMBINED: u32 = 3;
+/// How many terms one bound may replace: each of them may be so in two ways.
+const REPLACED: u32 = 4;
 /// How deep expressions are followed; beyond, what holds without facts is used.
 const DEPTH: u32 = 32;
 /// How many choices within choices each side is looked at under its condition of: every one asks
@@ -101,14 +104,24 @@ impl<'q> Query<'q> {
             return own;
         }
         let negative = form.scaled(-1);
-        let min = self.least(form, COMBINED).max(own.min);
-        let max = negative.map_or(own.max, |f| self.least(&f, COMBINED).saturating_neg());
+        let min = self.least(form, [COMBINED, REPLACED]).max(own.min);
+        let max =
+            negative.map_or(own.max, |f| self.least(&f, [COMBINED, REPLACED]).saturating_neg());
         Interval::new(min, max.min(own.max)).and(own)
     }
 
-    /// A lower bound of a sum: from its terms, or after taking away multiples of facts.
-    fn least(&mut self, form: &Form, facts_left: u32) -> i128 {
+    /// A lower bound of a sum: from its terms, or after taking away multiples of facts, or from sums
+    /// that are not greater.
+    fn least(&mut self, form: &Form, [facts_left, terms_left]: [u32; 2]) -> i128 {
         let mut least = self.terms(form).min;
+        if self.facts.is_empty() {
+            return least;
+        }
+        if terms_left > 0 {
+            for smaller in self.smaller(form) {
+                least = least.max(self.least(&smaller, [facts_left, terms_left - 1]));
+            }
+        }
         if facts_left == 0 {
             return least;
         }
@@ -120,10 +133,38 @@ impl<'q> Query<'q> {
                 exact.then(|| k / coefficient)
             });
             if let Some(rest) = factor.and_then(|k| sum(form, fact, -k)) {
-                least = least.max(self.least(&rest, facts_left - 1));
+                least = least.max(self.least(&rest, [facts_left - 1, terms_left]));
             }
         }
         least
+    }
+
+    /// The sum with a term `-k * min(x, y)` replaced by `-k * x` or by `-k * y`, or with a term
+    /// `-k * c * (x / c)` replaced by `-k * x`, if it has such a term: the first of them.
+    fn smaller(&self, form: &Form) -> SmallVec<[Form; 2]> {
+        let Ranges { kernel, plain, forms, .. } = self.ranges;
+        for &(atom, factor) in form.terms.iter().filter(|term| term.1 < 0) {
+            let Atom::Value(value) = atom else { continue };
+            let (sides, by): (SmallVec<[Value; 2]>, _) = match kernel.op(value) {
+                Op::Binary { op: BinaryOp::Min, x, y } => (SmallVec::from_slice(&[x, y]), 1),
+                Op::Binary { op: BinaryOp::Div, x, y } if plain[x.idx()].min >= 0 => {
+                    let by = plain[y.idx()].constant().and_then(|by| i64::try_from(by).ok());
+                    let Some(by) = by.filter(|&by| by > 0 && factor % by == 0) else { continue };
+                    (SmallVec::from_slice(&[x]), by)
+                }
+                _ => continue,
+            };
+            if !kernel.ty(value).dtype.is_int() {
+                continue;
+            }
+            let Some(rest) = sum(form, &Form::atom(atom), -factor) else { continue };
+            let replaced = |side: Value| sum(&rest, &forms[side.idx()], factor / by);
+            let found: SmallVec<_> = sides.into_iter().filter_map(replaced).collect();
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        SmallVec::new()
     }
 
     /// The sum of the intervals of the terms.

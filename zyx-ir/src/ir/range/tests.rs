@@ -375,3 +375,42 @@ fn bytes_of_buffers_may_be_more_than_bits() {
     let most = |i| ranges.get(Value(i)).max;
     assert_eq!((most(3), most(5), most(8)), (255, 255, 1));
 }
+
+/// A part of a row that ends where the row does, walked along in whole vectors.
+#[test]
+fn a_part_that_ends_with_the_whole_stays_inside() {
+    let mut b = Builder::new("part");
+    let start = b.var(DType::I64, 0, 1000);
+    let len = b.var(DType::I64, 0, 1000);
+    let (whole, lanes) = (b.index(1000), b.index(16));
+    let left = b.binary(BinaryOp::Sub, whole, start);
+    let len = b.binary(BinaryOp::Min, left, len);
+    let vectors = b.binary(BinaryOp::Div, len, lanes);
+    let i = b.open_loop(crate::ir::LoopKind::Serial, 0, vectors);
+    let at = b.binary(BinaryOp::Mul, i, lanes);
+    let first = b.binary(BinaryOp::Add, start, at);
+    let fifteen = b.index(15);
+    let last = b.binary(BinaryOp::Add, first, fifteen);
+    b.close();
+    let kernel = b.finish();
+    let ranges = Ranges::of(&kernel);
+    assert_eq!((ranges.get(first).max, ranges.get(last).max), (984, 999));
+}
+
+/// Each is the lesser of two sums of the one before: there are as many ways through them as subsets.
+#[test]
+fn the_lesser_of_sums_of_the_lesser_takes_no_time() {
+    let mut b = Builder::new("chain");
+    let len = b.var(DType::I64, 0, 1000);
+    let i = b.open_loop(crate::ir::LoopKind::Serial, 0, len);
+    let mut least = i;
+    for n in 1..60 {
+        let (one, two) = (b.index(n), b.index(n % 7));
+        let (x, y) = (b.binary(BinaryOp::Add, least, one), b.binary(BinaryOp::Add, least, two));
+        least = b.binary(BinaryOp::Min, x, y);
+    }
+    b.close();
+    let kernel = b.finish();
+    let ranges = Ranges::of(&kernel);
+    assert!(ranges.get(least).max >= 999 && ranges.get(least).min >= 0);
+}

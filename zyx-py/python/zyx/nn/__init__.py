@@ -4,12 +4,13 @@ Names, shapes and initial distributions of parameters are PyTorch's, so weights 
 Every layer takes `device` and `dtype`, the place and type of its parameters.
 """
 
-from .. import _core
+from .. import _aliases, _core
 from .._core import KvCache, Parameter  # noqa: F401
-from . import _pytorch, functional, init  # noqa: F401
+from . import _pytorch, functional, init, utils  # noqa: F401
 from .module import Layer, Module, ModuleDict, ModuleList, Sequential  # noqa: F401
 
 Param = Parameter
+__getattr__ = _aliases.ways(__name__, dict.fromkeys(("parallel", "DataParallel"), "nothing: devices do not communicate"))
 
 
 def _lstm(self, x, state=None):

@@ -10,6 +10,7 @@ from typing import Any
 from .._core import Axis, Floats, Int, Interpolation, One, Padding, Pads, PadMode, Pair, Parameter, Reduction, Shape, Size, Tensor, Triple
 from . import functional as functional
 from . import init as init
+from . import utils as utils
 from .module import Layer as Layer
 from .module import Module as Module
 from .module import ModuleDict as ModuleDict

@@ -65,6 +65,7 @@ def _bce_with_logits(x, target, weight, reduction, pos_weight):
 
 _POOL = {"stride": None, "padding": 0, "dilation": 1, "return_indices": False, "ceil_mode": False}
 _MEAN = {"stride": None, "padding": 0, "ceil_mode": False, "count_include_pad": True}
+_DIVISOR = _MEAN | {"divisor_override": None}
 
 LAYERS = [
     _layer("GELU", F.gelu, F.gelu.__doc__, ["approximate"], approximate="none"),
@@ -115,5 +116,5 @@ for _axes in (1, 2, 3):
         _layer(f"MaxPool{_axes}d", getattr(F, f"max_pool{_axes}d"), "The largest of each window.", ["kernel_size", *_POOL], **_POOL)
     )
     LAYERS.append(
-        _layer(f"AvgPool{_axes}d", getattr(F, f"avg_pool{_axes}d"), "The mean of each window.", ["kernel_size", *_MEAN], **_MEAN)
+        _layer(f"AvgPool{_axes}d", getattr(F, f"avg_pool{_axes}d"), "The mean of each window.", ["kernel_size", *(_MEAN if _axes == 1 else _DIVISOR)], **(_MEAN if _axes == 1 else _DIVISOR))
     )

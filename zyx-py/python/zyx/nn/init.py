@@ -1,4 +1,4 @@
-"""Initial values, under the names of `torch.nn.init`: each function gives a parameter new values and gives it back.
+"""Initial values, under the names of `torch.nn.init`: each function gives a tensor new values and gives it back.
 
 Random ones are drawn from the stream that `zyx.manual_seed` restarts, unless `generator` is another `zyx.Rng`.
 """
@@ -21,26 +21,26 @@ def calculate_gain(nonlinearity, param=None):
     return _GAINS[nonlinearity]
 
 
-def _given(parameter, make):
-    """The parameter, its value replaced by what `make` makes for its shape, dtype and device."""
-    if not isinstance(parameter, Parameter):
-        raise TypeError(f"tensors never change; a Parameter is needed, not {type(parameter).__name__}")
-    value = make(tuple(parameter.shape), {"dtype": parameter.dtype, "device": parameter.device})
-    parameter.set(value.cast(parameter.dtype))
-    return parameter
+def _given(tensor, make):
+    """The tensor, its value replaced by what `make` makes for its shape, dtype and device."""
+    if not isinstance(tensor, Parameter):
+        raise TypeError(f"tensors never change; a Parameter is needed, not {type(tensor).__name__}")
+    value = make(tuple(tensor.shape), {"dtype": tensor.dtype, "device": tensor.device})
+    tensor.set(value.cast(tensor.dtype))
+    return tensor
 
 
-def uniform_(parameter, a=0.0, b=1.0, generator=None):
+def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Uniform on `[a, b)`."""
-    return _given(parameter, lambda shape, place: Tensor.rand_range(a, b, shape, rng=generator, **place))
+    return _given(tensor, lambda shape, place: Tensor.rand_range(a, b, shape, rng=generator, **place))
 
 
-def normal_(parameter, mean=0.0, std=1.0, generator=None):
+def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Normal."""
-    return _given(parameter, lambda shape, place: Tensor.randn(shape, rng=generator, **place) * std + mean)
+    return _given(tensor, lambda shape, place: Tensor.randn(shape, rng=generator, **place) * std + mean)
 
 
-def trunc_normal_(parameter, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
+def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """Normal, of what lies within `a` and `b`."""
 
     def make(shape, place):
@@ -50,27 +50,27 @@ def trunc_normal_(parameter, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
         found = Tensor.rand_range(low, high, shape, rng=generator, **place).erfinv() * (std * math.sqrt(2)) + mean
         return found.clamp(a, b)
 
-    return _given(parameter, make)
+    return _given(tensor, make)
 
 
-def constant_(parameter, val):
+def constant_(tensor, val):
     """One number."""
-    return _given(parameter, lambda shape, place: Tensor.full(shape, float(val), **place))
+    return _given(tensor, lambda shape, place: Tensor.full(shape, float(val), **place))
 
 
-def zeros_(parameter):
+def zeros_(tensor):
     """Zeros."""
-    return constant_(parameter, 0.0)
+    return constant_(tensor, 0.0)
 
 
-def ones_(parameter):
+def ones_(tensor):
     """Ones."""
-    return constant_(parameter, 1.0)
+    return constant_(tensor, 1.0)
 
 
-def eye_(parameter):
+def eye_(tensor):
     """The identity matrix."""
-    return _given(parameter, lambda shape, place: Tensor.eye(*_matrix(shape), **place))
+    return _given(tensor, lambda shape, place: Tensor.eye(*_matrix(shape), **place))
 
 
 def _matrix(shape):
@@ -87,35 +87,35 @@ def _fans(shape):
     return shape[1] * field, shape[0] * field
 
 
-def xavier_uniform_(parameter, gain=1.0, generator=None):
+def xavier_uniform_(tensor, gain=1.0, generator=None):
     """Uniform, so that variances stay on the way there and back (Glorot and Bengio 2010)."""
-    bound = gain * math.sqrt(6 / sum(_fans(parameter.shape)))
-    return uniform_(parameter, -bound, bound, generator)
+    bound = gain * math.sqrt(6 / sum(_fans(tensor.shape)))
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(parameter, gain=1.0, generator=None):
+def xavier_normal_(tensor, gain=1.0, generator=None):
     """Normal, so that variances stay on the way there and back (Glorot and Bengio 2010)."""
-    return normal_(parameter, 0.0, gain * math.sqrt(2 / sum(_fans(parameter.shape))), generator)
+    return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(_fans(tensor.shape))), generator)
 
 
-def _kaiming(parameter, a, mode, nonlinearity):
+def _kaiming(tensor, a, mode, nonlinearity):
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"mode is 'fan_in' or 'fan_out', not {mode!r}")
-    return calculate_gain(nonlinearity, a) / math.sqrt(_fans(parameter.shape)[mode == "fan_out"])
+    return calculate_gain(nonlinearity, a) / math.sqrt(_fans(tensor.shape)[mode == "fan_out"])
 
 
-def kaiming_uniform_(parameter, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Uniform, so that variances stay behind a `relu` and its kin (He et al. 2015)."""
-    bound = math.sqrt(3) * _kaiming(parameter, a, mode, nonlinearity)
-    return uniform_(parameter, -bound, bound, generator)
+    bound = math.sqrt(3) * _kaiming(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(parameter, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Normal, so that variances stay behind a `relu` and its kin (He et al. 2015)."""
-    return normal_(parameter, 0.0, _kaiming(parameter, a, mode, nonlinearity), generator)
+    return normal_(tensor, 0.0, _kaiming(tensor, a, mode, nonlinearity), generator)
 
 
-def orthogonal_(parameter, gain=1.0, generator=None):
+def orthogonal_(tensor, gain=1.0, generator=None):
     """Rows, or columns if there are fewer, that are orthogonal and of length `gain` (Saxe et al. 2013)."""
 
     def make(shape, place):
@@ -127,4 +127,4 @@ def orthogonal_(parameter, gain=1.0, generator=None):
         q = q * r.diagonal().sign()
         return (q if rows >= columns else q.T).reshape(shape) * gain
 
-    return _given(parameter, make)
+    return _given(tensor, make)

@@ -4,14 +4,20 @@
     loss = model(x).cross_entropy(target)
     optimizer.step(loss)
 
-A step takes the loss, as there is no state of gradients to fill and to clear; or gradients, one for
-each parameter, where something is to be done with them first. Loss, gradients and new values are
-computed as one plan.
+A step takes the loss; or gradients, one for each parameter, where something is to be done with them
+first; or what `backward` collected:
+
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+Loss, gradients and new values are computed as one plan, in all three ways.
 """
 
 from .. import _core
-from .._core import Ema, LossScaler, Tensor, clip_norm, clip_value  # noqa: F401
-from . import schedule  # noqa: F401
+from .._grad_mode import enable_grad
+from .._core import Ema, LossScaler, Parameter, Tensor, clip_norm, clip_value  # noqa: F401
+from . import lr_scheduler, schedule  # noqa: F401
 
 
 # Ways to run a step that PyTorch lets one choose between; here it is always one plan.
@@ -29,7 +35,7 @@ class Optimizer:
     `maximize` it goes up the gradient.
     """
 
-    _maximize = False
+    _maximize, _within, _group = False, (), None
 
     def __new__(cls, params=(), *options, **named):
         if isinstance(params, (list, tuple)) and params and isinstance(params[0], dict):
@@ -41,20 +47,40 @@ class Optimizer:
             raise TypeError("params is a list of parameters, as model.parameters() gives it")
         if differentiable:
             raise ValueError("differentiable: a step is no function of the parameters")
-        for how in _HOW:
-            named.pop(how, None)
+        how = {name: named.pop(name) for name in _HOW if name in named}
         self._maximize = bool(maximize)
-        self._native = type(self)._make(list(params), *options, **named)
+        self._options = _bound(type(self), options, named)
+        self._more = {"maximize": self._maximize} | how
+        # The objects themselves, each parameter once.
+        self._params = list({p._id() if isinstance(p, Parameter) else id(p): p for p in params}.values())
+        self._native = type(self)._make(self._params, **self._options)
 
-    def step(self, loss_or_gradients):
-        """One step down the gradient of a loss, or by gradients, one (or `None`) for each parameter."""
-        _check(loss_or_gradients)
-        if not isinstance(loss_or_gradients, Tensor):
-            self.apply(loss_or_gradients)
+    def step(self, loss_or_gradients=None):
+        """One step by what `backward` collected; or down the gradient of a loss; or by gradients, one (or `None`) for each
+        parameter; or by what a function collects, whose loss is given back.
+        """
+        loss = loss_or_gradients
+        if loss is None or callable(loss) and not isinstance(loss, Tensor):
+            with enable_grad():
+                loss = None if loss is None else loss()
+            if self._maximize:
+                self.apply([p.grad for p in self.parameters()])
+            else:
+                self._native.step_collected()
+            return loss
+        _check(loss)
+        if not isinstance(loss, Tensor):
+            self.apply(loss)
         elif self._maximize:
-            self.apply(self.gradients(loss_or_gradients), [loss_or_gradients])
+            self.apply(self.gradients(loss), [loss])
         else:
-            self._native.step(loss_or_gradients)
+            self._native.step(loss)
+
+    def zero_grad(self, set_to_none=True):
+        """Forgets the gradients that `backward` collected, or makes them zeros."""
+        for p in self.parameters():
+            if p.grad is not None:
+                p.grad = None if set_to_none else p.grad.zeros_like()
 
     def gradients(self, loss):
         """The gradients of a loss for the parameters; `None` where it does not depend on one."""
@@ -68,7 +94,7 @@ class Optimizer:
 
     def parameters(self):
         """The parameters, in the order of gradients and state."""
-        return self._native.parameters()
+        return list(self._params)
 
     @property
     def learning_rate(self):
@@ -78,45 +104,82 @@ class Optimizer:
     @learning_rate.setter
     def learning_rate(self, rate):
         self._native.learning_rate = rate
+        if self._group is not None:
+            dict.__setitem__(self._group, "lr", rate)
 
     lr = learning_rate
 
     @property
     def param_groups(self):
-        """The parameters as PyTorch lists them: with the keys `params` and `lr`, which may be assigned."""
-        return [_Group(self)]
+        """The parameters and options as PyTorch lists them. Options may be assigned; `lr` costs nothing, of others the
+        plan of a step is made again.
+        """
+        if self._group is None:
+            self._group = _Group(self)
+        return [self._group]
 
     def state_dict(self):
         """Everything that is needed to continue training later, by name."""
-        return self._native.state()
+        return self._native.state() | {"lr": _core.tensor(self.lr, "float64")}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state_dict):
         """Continues from what `state_dict` gave for the same parameters."""
+        state = dict(state_dict)
+        rate = state.pop("lr", None)
         self._native.load_state(state)
+        if rate is not None:
+            self.lr = float(rate)
+
+    def __reduce__(self):
+        # The parameters themselves: a copy of a model and its optimizer are a model and its optimizer.
+        return _remade, (type(self), self.parameters(), self._options | self._more, self.state_dict())
 
     def __repr__(self):
         return f"{type(self).__name__}(learning_rate={self.learning_rate})"
 
 
-class _Group:
-    """Parameters and learning rate of an optimizer, as a dict has them."""
+def _remade(cls, params, options, state):
+    optimizer = cls(params, **options)
+    optimizer.load_state_dict(state)
+    return optimizer
+
+
+class _Group(dict):
+    """Parameters and options of an optimizer. What is assigned changes the optimizer."""
 
     def __init__(self, optimizer):
+        super().__init__(params=optimizer.parameters(), **optimizer._options, **optimizer._more)
+        super().__setitem__("lr", optimizer.lr)
         self._optimizer = optimizer
 
-    def __getitem__(self, key):
-        if key not in ("params", "lr"):
-            raise KeyError(key)
-        return self._optimizer.parameters() if key == "params" else self._optimizer.lr
-
     def __setitem__(self, key, value):
-        if key != "lr":
-            raise KeyError(f"{key!r} cannot be assigned; 'lr' can")
-        self._optimizer.lr = value
+        optimizer = self._optimizer
+        if key == "lr":
+            optimizer.lr = value
+            return
+        if key in optimizer._options:
+            options = optimizer._options | {key: value, "lr": optimizer.lr}
+            made = type(optimizer)._make(self["params"], **options)
+            made.load_state(optimizer._native.state())
+            optimizer._native, optimizer._options = made, options
+            for group in optimizer._within:
+                group._join()
+        else:
+            raise KeyError(f"{key!r} cannot be assigned; {', '.join(optimizer._options)} can")
+        super().__setitem__(key, value)
 
-    def keys(self):
-        """The keys."""
-        return ["params", "lr"]
+
+def _bound(cls, options, named):
+    """Options by name, all of them."""
+    import inspect
+
+    declared = list(inspect.signature(cls._make).parameters.values())[1:]
+    if len(options) > len(declared):
+        raise TypeError(f"{cls.__name__}() takes at most {len(declared)} options, {len(options)} were given")
+    given = dict(zip((p.name for p in declared), options))
+    if "learning_rate" in named:
+        named["lr"] = named.pop("learning_rate")
+    return {p.name: p.default for p in declared if p.default is not p.empty} | given | named
 
 
 def _each(cls, groups, options, named):
@@ -144,36 +207,34 @@ class Groups(Optimizer):
         self._all = list(optimizers)
         if not self._all:
             raise ValueError("there is no optimizer")
+        self._maximize = any(optimizer._maximize for optimizer in self._all)
+        for optimizer in self._all:
+            optimizer._within = (*optimizer._within, self)
+        self._join()
 
-    def gradients(self, loss):
-        """The gradients of a loss for the parameters of all."""
-        parameters = self.parameters()
-        wanted = [p for p in parameters if p.is_trainable()]
-        found = iter(loss.grad(wanted))
-        return [next(found) if p.is_trainable() else None for p in parameters]
-
-    def step(self, loss_or_gradients):
-        """One step of each."""
-        _check(loss_or_gradients)
-        if isinstance(loss_or_gradients, Tensor):
-            self.apply(self.gradients(loss_or_gradients), [loss_or_gradients])
-        else:
-            self.apply(loss_or_gradients)
+    def _join(self):
+        self._native = _core.make_groups([optimizer._native for optimizer in self._all])
 
     def apply(self, gradients, along=None):
         """Applies gradients, in the order of `parameters`."""
         gradients = list(gradients)
-        if len(gradients) != len(self.parameters()):
-            raise ValueError(f"{len(gradients)} gradients for {len(self.parameters())} parameters")
-        for optimizer in self._all:
-            n = len(optimizer.parameters())
-            optimizer.apply(gradients[:n], along)
-            gradients, along = gradients[n:], None
+        if self._maximize and len(gradients) == len(self.parameters()):
+            up = [optimizer._maximize for optimizer in self._all for _ in optimizer.parameters()]
+            gradients = [-g if up and g is not None else g for g, up in zip(gradients, up)]
+        self._native.apply(gradients, along)
+
+    def add_param_group(self, group):
+        """One more group, whose options are its own or those of the first."""
+        first = self._all[0]
+        self._all += _each(type(first), [group], (), first._options | first._more)
+        self._maximize = any(optimizer._maximize for optimizer in self._all)
+        self._all[-1]._within = (self,)
+        self._join()
 
     @property
     def param_groups(self):
-        """Each group, with the keys `params` and `lr`, which may be assigned."""
-        return [_Group(optimizer) for optimizer in self._all]
+        """Each group, with its parameters and options; the latter may be assigned."""
+        return [group for optimizer in self._all for group in optimizer.param_groups]
 
     def parameters(self):
         """The parameters of all, in order."""
@@ -186,9 +247,10 @@ class Groups(Optimizer):
 
     @learning_rate.setter
     def learning_rate(self, rate):
-        factor = rate / self.learning_rate
+        first = self.learning_rate
         for optimizer in self._all:
-            optimizer.learning_rate *= factor
+            # Without a first rate there is no proportion.
+            optimizer.learning_rate = optimizer.learning_rate * rate / first if first else rate
 
     lr = learning_rate
 
@@ -196,11 +258,14 @@ class Groups(Optimizer):
         """The state of each, named by its number."""
         return {f"{i}.{k}": v for i, optimizer in enumerate(self._all) for k, v in optimizer.state_dict().items()}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state_dict):
         """Continues from what `state_dict` gave."""
         for i, optimizer in enumerate(self._all):
             inside = f"{i}."
-            optimizer.load_state_dict({k[len(inside):]: v for k, v in state.items() if k.startswith(inside)})
+            optimizer.load_state_dict({k[len(inside):]: v for k, v in state_dict.items() if k.startswith(inside)})
+
+    def __reduce__(self):
+        return Groups, (self._all,)
 
 
 class MasterWeights(Optimizer):
@@ -214,7 +279,18 @@ class MasterWeights(Optimizer):
         return object.__new__(cls)
 
     def __init__(self, params, make):
-        self._native = _core.make_master_weights(list(params), make)
+        params = list(params)
+        self._native, self._inputs = _core.make_master_weights(params, make), (params, make)
+        self._params, self._options, self._more = self._native.parameters(), {}, {}
+
+    def __reduce__(self):
+        return _remade_masters, (*self._inputs, self.state_dict())
+
+
+def _remade_masters(params, make, state):
+    optimizer = MasterWeights(params, make)
+    optimizer.load_state_dict(state)
+    return optimizer
 
 
 for _name in _core.OPTIMIZERS:

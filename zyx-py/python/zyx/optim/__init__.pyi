@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from .._core import Parameter, Size, Tensor
 from .._core import clip_norm as clip_norm
 from .._core import clip_value as clip_value
+from . import lr_scheduler as lr_scheduler
 from . import schedule as schedule
 
 Parameters: TypeAlias = Iterable[Parameter]
@@ -26,10 +27,14 @@ class Optimizer:
     learning_rate: float
     lr: float
     @property
-    def param_groups(self) -> list[Any]:
-        """The parameters as PyTorch lists them: with the keys `params` and `lr`, which may be assigned."""
-    def step(self, loss_or_gradients: Tensor | Sequence[Tensor | None]) -> None:
-        """One step down the gradient of a loss, or by gradients, one (or `None`) for each parameter."""
+    def param_groups(self) -> list[dict[str, Any]]:
+        """The parameters and options as PyTorch lists them. Options may be assigned; `lr` costs nothing, of others the
+        plan of a step is made again."""
+    def step(self, loss_or_gradients: Tensor | Sequence[Tensor | None] | Callable[[], Any] | None = None) -> Any:
+        """One step by what `backward` collected; or down the gradient of a loss; or by gradients, one (or `None`) for each
+        parameter; or by what a function collects, whose loss is given back."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forgets the gradients that `backward` collected, or makes them zeros."""
     def gradients(self, loss: Tensor) -> list[Tensor | None]:
         """The gradients of a loss for the parameters; `None` where it does not depend on one."""
     def apply(self, gradients: Sequence[Tensor | None], along: Sequence[Tensor] | None = None) -> None:
@@ -38,7 +43,7 @@ class Optimizer:
         """The parameters, in the order of gradients and state."""
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that is needed to continue training later, by name."""
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues from what `state_dict` gave for the same parameters."""
 
 class Groups(Optimizer):
@@ -46,6 +51,8 @@ class Groups(Optimizer):
 
     def __init__(self, optimizers: Iterable[Optimizer]) -> None: ...
     # by hand
+    def add_param_group(self, group: dict[str, Any]) -> None:
+        """One more group, whose options are its own or those of the first."""
 
 class MasterWeights(Optimizer):
     """An optimizer over copies of half-precision parameters in `float32`, rounded into the model after each step."""

@@ -1,0 +1,374 @@
+//! A file as something that runs.
+
+use crate::file::{Contents, FileBuf};
+use crate::graph::{Graph, Reader};
+use crate::proto::{ModelProto, OptionalProto, SequenceProto, TensorProto, ValueInfoProto};
+use crate::proto::{tensor_shape_proto::dimension, type_proto};
+use crate::read::{Source, damaged, dtype};
+use crate::run::Run;
+use crate::value::Value;
+use prost::bytes::Bytes;
+use prost::{DecodeError, Message};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use zyx_core::{DType, Device, Error, Jit, Result, Tensor};
+
+/// An ONNX model on a device.
+///
+/// [`run`](Model::run) is the way to results: what a model computes for inputs of one shape is planned once and
+/// replayed. [`graph`](Model::graph) is the way to everything else: it gives pending values, which more can be made of
+/// and which can be differentiated.
+pub struct Model {
+    parts: Arc<Parts>,
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+    parameters: BTreeMap<Arc<str>, Tensor>,
+    replay: Jit<Trace>,
+    /// Whether it has turned out that the graph depends on more than shapes.
+    is_dynamic: AtomicBool,
+}
+
+type Trace = Box<dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync>;
+
+/// What replaying shares with the model.
+struct Parts {
+    graph: Graph,
+    device: Device,
+    has_read: AtomicBool,
+    has_drawn: AtomicBool,
+}
+
+impl Parts {
+    fn evaluate(&self, inputs: impl IntoIterator<Item = (Arc<str>, Value)>) -> Result<Vec<Value>> {
+        let run =
+            Run { device: &self.device, has_read: Cell::new(false), has_drawn: Cell::new(false) };
+        let outputs = run.graph(&self.graph, inputs, None, None);
+        if run.has_read.get() {
+            self.has_read.store(true, Relaxed);
+        }
+        if run.has_drawn.get() {
+            self.has_drawn.store(true, Relaxed);
+        }
+        outputs
+    }
+
+    fn tensor(&self, value: Value) -> Result<Tensor> {
+        match value {
+            Value::Tensor(tensor) => Ok(tensor),
+            Value::Host(host) => host.tensor(&self.device),
+            other => Err(damaged("output", format!("it is {}, no tensor", other.kind()))),
+        }
+    }
+}
+
+/// An input or output as a model declares it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Port {
+    /// What it is called.
+    pub name: String,
+    /// The dtype, if it is a tensor of numbers and the model says so.
+    pub dtype: Option<DType>,
+    /// Its extents, if it is a tensor and the model says so: numbers, or names of what is known when it runs.
+    pub shape: Option<Vec<String>>,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Tensor,
+    Sequence,
+    Optional,
+    Other,
+}
+
+impl Port {
+    fn new(proto: &ValueInfoProto) -> Port {
+        let kind = proto.r#type.as_ref().and_then(|kind| kind.value.as_ref());
+        let (mut element, mut shape) = (None, None);
+        if let Some(type_proto::Value::TensorType(tensor)) = kind {
+            element = dtype(tensor.elem_type()).ok();
+            let extent = |value: &Option<dimension::Value>| match value {
+                Some(dimension::Value::DimValue(n)) => n.to_string(),
+                Some(dimension::Value::DimParam(name)) => name.clone(),
+                None => "?".to_owned(),
+            };
+            shape = tensor.shape.as_ref().map(|s| s.dim.iter().map(|d| extent(&d.value)).collect());
+        }
+        let kind = match kind {
+            Some(type_proto::Value::TensorType(_)) | None => Kind::Tensor,
+            Some(type_proto::Value::SequenceType(_)) => Kind::Sequence,
+            Some(type_proto::Value::OptionalType(_)) => Kind::Optional,
+            Some(_) => Kind::Other,
+        };
+        Port { name: proto.name().to_owned(), dtype: element, shape, kind }
+    }
+
+    /// A value of a file in protobuf's format, as those that published models are tested with (`input_0.pb`).
+    ///
+    /// # Errors
+    /// [`Error::Format`] when the bytes are no value of this kind.
+    pub fn read(&self, bytes: impl Into<Vec<u8>>, device: &Device) -> Result<Value> {
+        let bytes = Bytes::from(bytes.into());
+        let wrong = |error: DecodeError| damaged(&self.name, error.to_string());
+        let tensor = |proto: &TensorProto| Source::default().value(proto, device);
+        let sequence = |proto: &SequenceProto| -> Result<Value> {
+            Ok(Value::Sequence(proto.tensor_values.iter().map(tensor).collect::<Result<_>>()?))
+        };
+        match self.kind {
+            Kind::Tensor => tensor(&TensorProto::decode(bytes).map_err(wrong)?),
+            Kind::Sequence => sequence(&SequenceProto::decode(bytes).map_err(wrong)?),
+            Kind::Optional => {
+                let proto = OptionalProto::decode(bytes).map_err(wrong)?;
+                let inner = match (&proto.tensor_value, &proto.sequence_value) {
+                    (Some(proto), _) => Some(tensor(proto)?),
+                    (None, Some(proto)) => Some(sequence(proto)?),
+                    (None, None) => None,
+                };
+                Ok(Value::Optional(inner.map(Box::new)))
+            }
+            Kind::Other => Err(damaged(&self.name, "maps are not supported")),
+        }
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.name)?;
+        if let Some(dtype) = self.dtype {
+            write!(f, ": {dtype}")?;
+        }
+        if let Some(shape) = &self.shape {
+            write!(f, " [{}]", shape.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl Model {
+    /// Reads a model's file; tensors in files of their own are looked for in its folder.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when a file cannot be read; [`Error::Format`] when it is damaged, or when it needs operators that
+    /// are not there: all of them are named.
+    pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<Model> {
+        let path = path.as_ref();
+        let what = path.display().to_string();
+        let io = |source| Error::Io { what: what.clone(), source };
+        let mut file = File::open(path).map_err(io)?;
+        let metadata = file.metadata().map_err(io)?;
+        let (proto, contents) = match (metadata.is_file(), metadata.len().try_into()) {
+            (true, Ok(length)) => {
+                let mut buf = FileBuf::new(file, length);
+                let proto = ModelProto::decode(&mut buf);
+                (proto, buf.finish().map_err(io)?)
+            }
+            _ => {
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes).map_err(io)?;
+                (ModelProto::decode(Bytes::from(bytes)), Contents::default())
+            }
+        };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = Some(folder.unwrap_or(Path::new(".")));
+        Model::new(proto, Source { folder, path: &what, contents }, device)
+    }
+
+    /// Reads a model from the bytes of its file.
+    ///
+    /// # Errors
+    /// As [`Model::load`]; tensors in files of their own are an error.
+    pub fn from_bytes(bytes: impl Into<Vec<u8>>, device: &Device) -> Result<Model> {
+        let source = Source { path: "model", ..Source::default() };
+        Model::new(ModelProto::decode(Bytes::from(bytes.into())), source, device)
+    }
+
+    fn new(
+        proto: Result<ModelProto, DecodeError>,
+        source: Source<'_>,
+        device: &Device,
+    ) -> Result<Model> {
+        let what = source.path;
+        let proto =
+            proto.map_err(|error| damaged(what, format!("it is no ONNX model: {error}")))?;
+        let graph = proto.graph.as_ref().ok_or_else(|| damaged(what, "it has no graph"))?;
+        let mut reader = Reader {
+            device,
+            source,
+            functions: &proto.functions,
+            missing: BTreeSet::new(),
+            depth: 0,
+        };
+        let read = reader.graph(graph, &proto.opset_import)?;
+        if !reader.missing.is_empty() {
+            let missing: Vec<_> = reader.missing.into_iter().collect();
+            let reason = format!("it needs operators that are not there: {}", missing.join(", "));
+            return Err(damaged(what, reason));
+        }
+        let needed = |port: &&ValueInfoProto| !read.constants.contains_key(port.name());
+        let inputs: Vec<Port> = graph.input.iter().filter(needed).map(Port::new).collect();
+        let outputs = graph.output.iter().map(Port::new).collect();
+        let mut parameters = BTreeMap::new();
+        for (name, value) in &read.constants {
+            match value {
+                Value::Tensor(tensor) => drop(parameters.insert(name.clone(), tensor.clone())),
+                Value::Host(host) if host.dtype().is_float() && !host.shape().is_empty() => {
+                    parameters.insert(name.clone(), host.tensor(device)?);
+                }
+                _ => {}
+            }
+        }
+        let parts = Parts {
+            graph: read,
+            device: device.clone(),
+            has_read: AtomicBool::new(false),
+            has_drawn: AtomicBool::new(false),
+        };
+        let parts = Arc::new(parts);
+        let (traced, names) = (parts.clone(), inputs.iter());
+        let names: Vec<Arc<str>> = names.map(|port| Arc::from(port.name.as_str())).collect();
+        let trace = move |tensors: &[Tensor]| {
+            let inputs = names.iter().cloned().zip(tensors.iter().cloned().map(Value::Tensor));
+            let outputs = traced.evaluate(inputs)?;
+            outputs.into_iter().map(|value| traced.tensor(value)).collect()
+        };
+        let replay = Jit::new(Box::new(trace) as Trace);
+        let is_dynamic = AtomicBool::new(false);
+        Ok(Model { parts, inputs, outputs, parameters, replay, is_dynamic })
+    }
+
+    /// What it must be given, in its order; inputs that have a value of their own are not among them.
+    pub fn inputs(&self) -> &[Port] {
+        &self.inputs
+    }
+
+    /// What it gives, in its order.
+    pub fn outputs(&self) -> &[Port] {
+        &self.outputs
+    }
+
+    /// Where it runs.
+    pub fn device(&self) -> &Device {
+        &self.parts.device
+    }
+
+    /// How many nodes of each kind it has, within functions and graphs, too.
+    pub fn operators(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        self.parts.graph.count(&mut counts);
+        counts
+    }
+
+    /// Its tensors by name: what was trained. [`graph`](Model::graph) and [`run`](Model::run) take others of the same
+    /// shape and dtype instead of them, as if they were inputs. Single numbers, and few integers, are none of them.
+    pub fn parameters(&self) -> impl Iterator<Item = (&str, &Tensor)> {
+        self.parameters.iter().map(|(name, tensor)| (&**name, tensor))
+    }
+
+    /// The outputs, in order, for tensors by name: computed, and without history.
+    ///
+    /// A model whose graph depends on shapes alone is planned once for each of them and replayed; one that branches on
+    /// values, or whose shapes depend on them, is evaluated node by node each time.
+    ///
+    /// # Errors
+    /// As [`Model::graph`]; an output that is no tensor; what a device refuses.
+    pub fn run<'a>(
+        &self,
+        inputs: impl IntoIterator<Item = (&'a str, Tensor)>,
+    ) -> Result<Vec<Tensor>> {
+        let inputs = inputs.into_iter().map(|(name, tensor)| (name, Value::Tensor(tensor)));
+        let given = self.check(inputs)?;
+        let is_plain = given.len() == self.inputs.len();
+        if is_plain && !self.is_dynamic.load(Relaxed) {
+            let tensor = |port: &Port| match &given[port.name.as_str()] {
+                Value::Tensor(tensor) => Some(tensor),
+                _ => None,
+            };
+            let tensors: Vec<&Tensor> = self.inputs.iter().filter_map(tensor).collect();
+            match self.replay.call(&tensors) {
+                Err(_) if self.parts.has_read.load(Relaxed) => self.is_dynamic.store(true, Relaxed),
+                Err(error) => return Err(error),
+                // The next run draws other numbers.
+                Ok(_) if self.parts.has_drawn.load(Relaxed) => self.is_dynamic.store(true, Relaxed),
+                Ok(outputs) => return Ok(outputs),
+            }
+        }
+        let outputs =
+            self.parts.evaluate(given.into_iter().map(|(name, value)| (name.into(), value)))?;
+        let outputs: Vec<Tensor> =
+            outputs.into_iter().map(|value| self.parts.tensor(value)).collect::<Result<_>>()?;
+        Tensor::realize_all(&outputs)?;
+        Ok(outputs.iter().map(Tensor::detach).collect())
+    }
+
+    /// The outputs, in order, for inputs by name, which need be no tensors. Tensors among them are pending: they are
+    /// computed when they are asked for, together with what is made of them, and have gradients.
+    ///
+    /// # Errors
+    /// An input that is missing, unknown, or of another dtype than the model declares; what an operator refuses,
+    /// with its node.
+    pub fn graph<'a>(
+        &self,
+        inputs: impl IntoIterator<Item = (&'a str, Value)>,
+    ) -> Result<Vec<Value>> {
+        let given = self.check(inputs)?;
+        self.parts.evaluate(given.into_iter().map(|(name, value)| (name.into(), value)))
+    }
+
+    fn check<'a>(
+        &self,
+        inputs: impl IntoIterator<Item = (&'a str, Value)>,
+    ) -> Result<BTreeMap<&'a str, Value>> {
+        let mut given: BTreeMap<&str, Value> = BTreeMap::new();
+        for (name, value) in inputs {
+            match self.parameters.get(name) {
+                Some(own)
+                    if value.dtype() != Some(own.dtype())
+                        || value.shape().as_deref() != Some(own.shape().dims()) =>
+                {
+                    let (own, given) = (Value::from(own).kind(), value.kind());
+                    let reason = format!("parameter `{name}` is {own}, and is given as {given}");
+                    return Err(damaged("model", reason));
+                }
+                Some(_) => {}
+                _ if self.parts.graph.inputs.iter().any(|known| &**known == name) => {}
+                _ => {
+                    let names: Vec<_> = self.inputs.iter().map(Port::to_string).collect();
+                    let names = names.join(", ");
+                    let reason = format!("it has no input `{name}`; there are: {names}");
+                    return Err(damaged("model", reason));
+                }
+            }
+            given.insert(name, value);
+        }
+        for port in &self.inputs {
+            let Some(value) = given.get(port.name.as_str()) else {
+                return Err(damaged("model", format!("input `{port}` is missing")));
+            };
+            if let (Some(wanted), Some(dtype)) = (port.dtype, value.dtype())
+                && wanted != dtype
+            {
+                return Err(damaged(
+                    "model",
+                    format!("input `{port}` is given as {}", value.kind()),
+                ));
+            }
+        }
+        Ok(given)
+    }
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ports = |ports: &[Port]| ports.iter().map(Port::to_string).collect::<Vec<_>>();
+        f.debug_struct("Model")
+            .field("inputs", &ports(&self.inputs))
+            .field("outputs", &ports(&self.outputs))
+            .finish_non_exhaustive()
+    }
+}

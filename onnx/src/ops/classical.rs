@@ -1,0 +1,247 @@
+//! Operators of classical models (`ai.onnx.ml`): what is done to features and labels. Trees are in `trees`.
+//!
+//! Labels and whatever is found by its value are looked up on the host.
+
+use super::strings::strings;
+use super::{one, one_value};
+use crate::attribute::Attribute;
+use crate::host::Host;
+use crate::run::Call;
+use crate::value::Value;
+use std::collections::HashMap;
+use zyx_core::{DType, Result, Scalar, Tensor};
+
+type Values = Result<Vec<Value>>;
+
+/// What an element is found by: two keys are equal where the standard says so.
+#[derive(PartialEq, Eq, Hash)]
+enum Key {
+    Text(String),
+    Int(i64),
+    /// The bits of a float, of one NaN and one zero.
+    Float(u64),
+}
+
+impl Key {
+    fn of(x: Scalar) -> Key {
+        match x.dtype().is_float() {
+            true => Key::float(x.to_f64()),
+            false => Key::Int(x.to_i64()),
+        }
+    }
+
+    fn float(x: f64) -> Key {
+        Key::Float(if x.is_nan() { f64::NAN } else { x + 0.0 }.to_bits())
+    }
+
+    /// The keys of a value's elements.
+    fn all(call: &Call<'_>, value: &Value) -> Result<Vec<Key>> {
+        match value {
+            Value::Strings(_, texts) => Ok(texts.iter().cloned().map(Key::Text).collect()),
+            value => Ok(call.read(value)?.numbers().iter().copied().map(Key::of).collect()),
+        }
+    }
+}
+
+/// Few numbers, or a tensor of many.
+fn numbers(call: &Call<'_>, host: Host) -> Values {
+    match host.numbers().len() <= Host::MOST {
+        true => one(host),
+        false => one(host.tensor(call.device())?),
+    }
+}
+
+/// The list that the one given attribute of this kind holds, `keys_floats` for one.
+fn listed(call: &Call<'_>, kind: &str) -> Result<Value> {
+    let host =
+        |dtype, numbers: Vec<Scalar>| Value::Host(Host::new([numbers.len()], dtype, numbers));
+    for suffix in ["tensor", "strings", "int64s", "floats"] {
+        match call.attribute(&format!("{kind}_{suffix}")) {
+            None => {}
+            Some(Attribute::Tensor(value)) => return Ok(value.clone()),
+            Some(Attribute::Strings(texts)) => {
+                return Ok(Value::Strings(vec![texts.len()], texts.clone()));
+            }
+            Some(Attribute::Ints(ints)) => {
+                return Ok(host(DType::I64, ints.iter().map(|&x| x.into()).collect()));
+            }
+            Some(Attribute::Floats(floats)) => {
+                return Ok(host(DType::F32, floats.iter().map(|&x| x.into()).collect()));
+            }
+            Some(other) => {
+                return Err(
+                    call.error(format!("attribute `{kind}_{suffix}` is {other:?}, no list"))
+                );
+            }
+        }
+    }
+    Err(call.error(format!("it has no attribute `{kind}_..`")))
+}
+
+pub(super) fn label_encoder(call: &Call<'_>) -> Values {
+    let (keys, values) = (listed(call, "keys")?, listed(call, "values")?);
+    let places: HashMap<Key, usize> = Key::all(call, &keys)?.into_iter().zip(0..).collect();
+    let (x, shape) = (call.value(0)?, call.shape(0)?);
+    let is_text = |value: &Value| matches!(value, Value::Strings(..));
+    if is_text(x) != is_text(&keys) {
+        return Err(call.error(format!("its keys are {}, its input is {}", keys.kind(), x.kind())));
+    }
+    let found = Key::all(call, x)?.into_iter().map(|key| places.get(&key).copied());
+    if let Value::Strings(_, texts) = &values {
+        let default = match call.attribute("default_tensor") {
+            Some(Attribute::Tensor(Value::Strings(_, texts))) => texts.first().cloned(),
+            _ => None,
+        };
+        let default = default
+            .map_or_else(|| call.string_or("default_string", "_Unused").map(str::to_owned), Ok)?;
+        let label = |at: Option<usize>| at.and_then(|at| texts.get(at)).unwrap_or(&default).clone();
+        return one_value(Value::Strings(shape, found.map(label).collect()));
+    }
+    let values = call.read(&values)?;
+    let default = match call.attribute("default_tensor") {
+        Some(Attribute::Tensor(value)) => call.read(value)?.numbers().first().copied(),
+        _ => None,
+    };
+    let default = match default {
+        Some(default) => default,
+        None if values.dtype().is_float() => {
+            Scalar::from_f64(values.dtype(), call.float_or("default_float", -0.0)?)
+        }
+        None => Scalar::from_i64(values.dtype(), call.int_or("default_int64", -1)?),
+    };
+    let label =
+        |at: Option<usize>| at.and_then(|at| values.numbers().get(at)).copied().unwrap_or(default);
+    numbers(call, Host::new(shape, values.dtype(), found.map(label).collect()))
+}
+
+pub(super) fn one_hot_encoder(call: &Call<'_>) -> Values {
+    let classes = listed(call, "cats")?;
+    let places: HashMap<Key, usize> = Key::all(call, &classes)?.into_iter().zip(0..).collect();
+    let mut shape = call.shape(0)?;
+    let keys: Vec<Key> = match (call.value(0)?, &classes) {
+        (Value::Strings(_, texts), Value::Strings(..)) => {
+            texts.iter().cloned().map(Key::Text).collect()
+        }
+        (value, Value::Host(_)) => call.read(value)?.ints().into_iter().map(Key::Int).collect(),
+        (value, _) => {
+            return Err(
+                call.error(format!("its classes are strings, its input is {}", value.kind()))
+            );
+        }
+    };
+    let found: Vec<i64> =
+        keys.iter().map(|key| places.get(key).map_or(-1, |&at| at as i64)).collect();
+    if call.int_or("zeros", 1)? == 0
+        && let Some(i) = found.iter().position(|&at| at < 0)
+    {
+        return Err(call.error(format!("element {i} is of no class")));
+    }
+    shape.push(1);
+    let width = classes.shape().map_or(0, |shape| shape.iter().product::<usize>());
+    let found = Tensor::from_slice(&found, shape, call.device())?;
+    one(found.eq(Tensor::iota(width, DType::I64, call.device()))?.cast(DType::F32))
+}
+
+pub(super) fn array_feature_extractor(call: &Call<'_>) -> Values {
+    let mut shape = call.shape(0)?;
+    if shape.len() == 1 {
+        shape.insert(0, 1);
+    }
+    let Some(width) = shape.pop() else { return Err(call.error("its input has no axis")) };
+    let picked: usize = call.shape(1)?.iter().product();
+    if let Ok((_, texts)) = strings(call, 0) {
+        let places = call.ints(1)?;
+        let places: Vec<usize> =
+            places.iter().map(|&at| call.axis(at, width)).collect::<Result<_>>()?;
+        let row = |row: &[String]| places.iter().map(|&at| row[at].clone()).collect::<Vec<_>>();
+        let texts = texts.chunks(width.max(1)).flat_map(row).collect();
+        shape.push(picked);
+        return one_value(Value::Strings(shape, texts));
+    }
+    if let Some(index) = call.host(1) {
+        index.ints().iter().try_for_each(|&at| call.axis(at, width).map(drop))?;
+    }
+    shape.push(picked);
+    let index = call.tensor(1)?.cast(DType::I64).flatten();
+    one(call.tensor(0)?.index_select(-1, &index)?.reshape(shape)?)
+}
+
+pub(super) fn binarizer(call: &Call<'_>) -> Values {
+    let x = call.tensor(0)?;
+    let threshold = call.float_or("threshold", 0.0)?;
+    one(x.gt(threshold)?.cast(x.dtype()))
+}
+
+/// A list of floats as a tensor that broadcasts along the last axis.
+fn along_features(call: &Call<'_>, name: &str, default: f32) -> Result<Tensor> {
+    let floats = call.floats_attribute(name)?.unwrap_or_else(|| vec![default]);
+    Tensor::from_slice(&floats, [floats.len()], call.device())
+}
+
+pub(super) fn scaler(call: &Call<'_>) -> Values {
+    let x = call.tensor(0)?.cast(DType::F32);
+    let (offset, scale) =
+        (along_features(call, "offset", 0.0)?, along_features(call, "scale", 1.0)?);
+    one(x.sub(&offset)?.mul(&scale)?)
+}
+
+pub(super) fn normalizer(call: &Call<'_>) -> Values {
+    let x = call.tensor(0)?.cast(DType::F32);
+    let norm = match call.string_or("norm", "MAX")? {
+        "MAX" => x.max_keepdim(-1)?,
+        "L1" => x.abs().sum_keepdim(-1)?,
+        "L2" => x.square().sum_keepdim(-1)?.sqrt(),
+        other => return Err(call.error(format!("`norm` is `{other}`; there are MAX, L1 and L2"))),
+    };
+    one(norm.eq(0.0)?.where_(&x, &x.div(&norm)?)?)
+}
+
+/// Products of features and coefficients, one sum for each target.
+pub(super) fn linear_regressor(call: &Call<'_>) -> Values {
+    let x = rows(call)?;
+    let targets = call.sizes(&[call.int_or("targets", 1)?])?[0];
+    let y = linear(call, &x, targets)?;
+    one(transformed(call, &y, call.string_or("post_transform", "NONE")?)?)
+}
+
+fn linear(call: &Call<'_>, x: &Tensor, targets: usize) -> Result<Tensor> {
+    let coefficients = along_features(call, "coefficients", 0.0)?;
+    let weights = coefficients.reshape([targets, x.shape()[1]])?;
+    let y = x.cast(DType::F32).matmul(&weights.t())?;
+    match call.floats_attribute("intercepts")? {
+        Some(intercepts) if !intercepts.is_empty() => {
+            y.add(&along_features(call, "intercepts", 0.0)?)
+        }
+        _ => Ok(y),
+    }
+}
+
+/// The input as a matrix, a row for each example.
+pub(super) fn rows(call: &Call<'_>) -> Result<Tensor> {
+    let x = call.tensor(0)?;
+    match x.rank() {
+        1 => x.unsqueeze(0),
+        2 => Ok(x),
+        _ => {
+            Err(call.error(format!("its input has shape {}, not [examples, features]", x.shape())))
+        }
+    }
+}
+
+/// Scores `[examples, classes]` as an attribute says.
+pub(super) fn transformed(call: &Call<'_>, y: &Tensor, how: &str) -> Result<Tensor> {
+    match how {
+        "NONE" => Ok(y.clone()),
+        "LOGISTIC" => Ok(y.sigmoid()),
+        "SOFTMAX" => y.softmax(-1),
+        // What is zero stays so.
+        "SOFTMAX_ZERO" => {
+            let is_zero = y.abs().le(1e-7)?;
+            let powers = y.sub(&y.max_keepdim(-1)?)?.exp();
+            let powers = is_zero.where_(0.0, &powers)?;
+            powers.div(&powers.sum_keepdim(-1)?)
+        }
+        "PROBIT" => y.mul(2.0)?.sub(1.0)?.erfinv().mul(std::f64::consts::SQRT_2),
+        other => Err(call.error(format!("`post_transform` is `{other}`, which is not supported"))),
+    }
+}

@@ -1,0 +1,98 @@
+//! What nodes give one another.
+
+use crate::coded::Coded;
+use crate::host::Host;
+use crate::read::damaged;
+use zyx_core::{DType, Result, Tensor};
+
+/// An input or output of a model or of a node.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A tensor on the model's device.
+    Tensor(Tensor),
+    /// Few numbers that the host knows.
+    Host(Host),
+    /// A tensor of elements that no dtype has.
+    Coded(Coded),
+    /// Strings in rows, and their shape.
+    Strings(Vec<usize>, Vec<String>),
+    /// Values of one kind, as `SequenceConstruct` makes them.
+    Sequence(Vec<Value>),
+    /// A value or none.
+    Optional(Option<Box<Value>>),
+}
+
+impl Value {
+    /// What it is, for errors.
+    pub fn kind(&self) -> String {
+        match self {
+            Value::Tensor(tensor) => {
+                format!("a {} tensor of shape {}", tensor.dtype(), tensor.shape())
+            }
+            Value::Host(host) => format!("a {} tensor of shape {:?}", host.dtype(), host.shape()),
+            Value::Coded(coded) => {
+                format!("a {:?} tensor of shape {}", coded.kind, coded.codes.shape())
+            }
+            Value::Strings(shape, _) => format!("strings of shape {shape:?}"),
+            Value::Sequence(values) => format!("a sequence of {}", values.len()),
+            Value::Optional(None) => "an optional without value".to_owned(),
+            Value::Optional(Some(value)) => format!("an optional with {}", value.kind()),
+        }
+    }
+
+    /// The numbers of what has any: those of a tensor are computed for that.
+    ///
+    /// # Errors
+    /// Of strings and of what consists of several values; when a device fails.
+    pub fn host(&self) -> Result<Host> {
+        match self {
+            Value::Tensor(tensor) => Host::read(tensor),
+            Value::Host(host) => Ok(host.clone()),
+            other => Err(damaged("value", format!("{} has no numbers", other.kind()))),
+        }
+    }
+
+    /// The extents, of what has any.
+    pub fn shape(&self) -> Option<Vec<usize>> {
+        match self {
+            Value::Tensor(tensor) => Some(tensor.shape().to_vec()),
+            Value::Host(host) => Some(host.shape().to_vec()),
+            Value::Coded(coded) => Some(coded.codes.shape().to_vec()),
+            Value::Strings(shape, _) => Some(shape.clone()),
+            Value::Sequence(_) | Value::Optional(_) => None,
+        }
+    }
+
+    /// The dtype, of what has one.
+    pub fn dtype(&self) -> Option<DType> {
+        match self {
+            Value::Tensor(tensor) => Some(tensor.dtype()),
+            Value::Host(host) => Some(host.dtype()),
+            _ => None,
+        }
+    }
+}
+
+impl From<Tensor> for Value {
+    fn from(tensor: Tensor) -> Value {
+        Value::Tensor(tensor)
+    }
+}
+
+impl From<Coded> for Value {
+    fn from(coded: Coded) -> Value {
+        Value::Coded(coded)
+    }
+}
+
+impl From<&Tensor> for Value {
+    fn from(tensor: &Tensor) -> Value {
+        Value::Tensor(tensor.clone())
+    }
+}
+
+impl From<Host> for Value {
+    fn from(host: Host) -> Value {
+        Value::Host(host)
+    }
+}

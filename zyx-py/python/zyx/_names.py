@@ -1,0 +1,271 @@
+"""PyTorch's names of parameters, where those of the Rust API are others, and its options that are made of operations.
+
+What is given by position costs nothing more than before but for one call of Python.
+"""
+
+from ._core import DType, Tensor
+
+# Function, and `theirs=ours`; `theirs=` alone is the tensor itself.
+_TABLE = """
+addcdiv tensor1=x tensor2=y
+addcmul tensor1=x tensor2=y
+addmm mat1=a mat2=b
+baddbmm batch1=a batch2=b
+bmm mm mat2=other
+broadcast_to expand size=shape
+full size=shape fill_value=value
+full_like fill_value=value
+ones zeros rand randn normal size=shape generator=rng
+bernoulli poisson permutation randint_like generator=rng
+rand_like randn_like generator=rng
+multinomial num_samples=samples generator=rng
+cholesky_solve input2=L
+chunk chunks=n
+diag diagonal=offset
+dot tensor=other
+outer vec2=other
+dsplit hsplit vsplit sections=positions indices=positions
+tensor_split sections=positions indices=positions tensor_indices_or_sections=positions
+split split_size=size split_size_or_sections=size tensor=
+split_with_sizes split_sizes=sizes
+flip permute roll dims=axis
+rot90 k=times dims=axis
+repeat repeats=times
+repeat_interleave repeats=times
+tile dims=times
+pow float_power exponent=other
+heaviside values=other
+index_add index_copy masked_scatter put source=src
+index_put indices=parts
+mv vec=vector
+pinv rcond=rtol
+requires_grad_ mode=requires_grad
+select_index select_scatter index=position
+swapaxes axis0=a axis1=b
+take_along_dim indices=index
+unflatten sizes=dims
+unfold dimension=axis
+linspace logspace steps=n
+adaptive_avg_pool1d adaptive_max_pool1d output_size=output
+avg_pool1d max_pool1d max_pool2d max_pool3d kernel_size=kernel
+max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices kernel_size=kernel
+bartlett_window blackman_window hamming_window hann_window kaiser_window window_length=n
+cdist cosine_similarity pairwise_distance x1= x2=other
+cosine_embedding_loss margin_ranking_loss input1= input2=other
+ctc_loss log_probs=
+trapezoid cumulative_trapezoid y=
+embedding weight= indices=index
+group_norm num_groups=groups
+stft istft hop_length=hop
+pixel_shuffle upscale_factor=r
+pixel_unshuffle downscale_factor=r
+searchsorted sorted_sequence=
+triplet_margin_loss anchor=
+tril_indices triu_indices row=rows col=columns
+unravel_index indices=
+vander x= N=columns
+"""
+
+
+def renamed(function, names):
+    """A function that takes parameters by second names too."""
+
+    def call(*arguments, **options):
+        if not options:
+            return function(*arguments)
+        if not names.keys().isdisjoint(options):
+            for theirs in [name for name in options if name in names]:
+                value, ours = options.pop(theirs), names[theirs]
+                if not ours and not arguments:
+                    arguments = (value,)
+                elif not ours or ours in options:
+                    raise TypeError(f"{function.__name__}() got multiple values for argument {theirs!r}")
+                else:
+                    options[ours] = value
+        return function(*arguments, **options)
+
+    return _as(function, call)
+
+
+def _as(known, function):
+    """A function that looks like another: what `functools.wraps` does, which takes longer."""
+    function.__name__, function.__qualname__, function.__doc__ = known.__name__, known.__qualname__, known.__doc__
+    # Where pickles find it.
+    function.__wrapped__, function.__module__ = known, "zyx"
+    return function
+
+
+def _like(name):
+    make, takes_dtype = getattr(Tensor, name), not name.startswith("rand")
+
+    def like(self, *given, dtype=None, device=None, requires_grad=False, **named):
+        if takes_dtype:
+            named["dtype"], dtype = dtype, None
+        found = make(self, *given, **named)
+        if dtype is not None or device is not None:
+            found = found.to(dtype=dtype, device=device)
+        return found.requires_grad_() if requires_grad else found
+
+    return name, like
+
+
+def _scaled(name):
+    method = getattr(Tensor, name)
+
+    def scaled(self, other, *, alpha=1):
+        return method(self, other if alpha == 1 else other * alpha)
+
+    return name, scaled
+
+
+def _extreme(name, of_two):
+    method, of_two = getattr(Tensor, name), getattr(Tensor, of_two)
+
+    def extreme(self, *given, other=None, **named):
+        if other is None and not (len(given) == 1 and isinstance(given[0], Tensor)):
+            return method(self, *given, **named) if named else method(self, *given)
+        return of_two(self, *given) if other is None else of_two(self, other)
+
+    return name, extreme
+
+
+def _in_dtype(name):
+    method = getattr(Tensor, name)
+
+    def computed(self, *given, dtype=None, **named):
+        return method(self if dtype is None else self.cast(dtype), *given, **named)
+
+    return name, computed
+
+
+def _with_mean(name):
+    method = getattr(Tensor, name)
+
+    def both(self, axis=None, unbiased=None, keepdim=False, *, correction=1, dim=None):
+        if isinstance(axis, bool):
+            axis, unbiased = None, axis
+        axis = dim if axis is None else axis
+        found = method(self, axis, correction if unbiased is None else int(unbiased))
+        if not keepdim:
+            return found
+        axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
+        axes = {a % self.ndim for a in axes}
+        shape = [1 if i in axes else n for i, n in enumerate(self.shape)]
+        return tuple(x.reshape(shape) for x in found)
+
+    return name, both
+
+
+class Selected(tuple):
+    """Values, and their positions along the axis."""
+
+    __slots__ = ()
+    values, indices = property(lambda self: self[0]), property(lambda self: self[1])
+
+
+def _selecting(name):
+    method = getattr(Tensor, name)
+
+    def select(self, *given, **named):
+        return Selected(method(self, *given, **named))
+
+    return name, select
+
+
+def _diff():
+    method = Tensor.diff
+
+    def diff(self, n=1, axis=-1, prepend=None, append=None, *, dim=None):
+        axis = axis if dim is None else dim
+        parts = [x for x in (prepend, self, append) if x is not None]
+        return method(self if len(parts) == 1 else Tensor.cat(parts, axis), n, axis)
+
+    return "diff", diff
+
+
+def _scatter():
+    method = Tensor.scatter
+
+    def scatter(self, axis=None, index=None, src=None, *, reduce=None, value=None, dim=None):
+        axis, src = dim if axis is None else axis, value if src is None else src
+        if not isinstance(index, Tensor):
+            raise TypeError(f"scatter() needs an index, a tensor of integers, not {type(index).__name__}")
+        if not isinstance(src, Tensor):
+            src = Tensor.full(index.shape, src, dtype=self.dtype, device=self.device)
+        if reduce is None:
+            return method(self, axis, index, src)
+        kinds = {"add": "sum", "multiply": "prod"}
+        if reduce not in kinds:
+            raise ValueError(f"scatter: reduce is 'add' or 'multiply', not {reduce!r}")
+        return self.scatter_reduce(axis, index, src, kinds[reduce])
+
+    return "scatter", scatter
+
+
+def _view():
+    method = Tensor.view
+
+    def view(self, *shape, size=None, dtype=None):
+        if size is None and dtype is None and not (shape and type(shape[0]) is DType):
+            return method(self, *shape)
+        if len(shape) == 1:
+            (dtype,) = shape
+        if dtype is not None:
+            return self.bitcast(dtype)
+        return method(self, *shape) if size is None else method(self, size)
+
+    return "view", view
+
+
+def _numpy():
+    method = Tensor.numpy
+
+    def numpy(self, *, copy=False, force=False):
+        return method(self, copy=copy)
+
+    return "numpy", numpy
+
+
+def _pairwise_distance():
+    method = Tensor.pairwise_distance
+
+    def pairwise_distance(self, other, p=2.0, eps=1e-6, keepdim=False):
+        found = method(self, other, p, eps)
+        return found.unsqueeze(-1) if keepdim else found
+
+    return "pairwise_distance", pairwise_distance
+
+
+def install():
+    """Gives the methods of `Tensor` these names and options."""
+    made = [_scaled("add"), _scaled("sub"), _extreme("max", "maximum"), _extreme("min", "minimum"), _diff(), _scatter(),
+            _view(), _numpy(), _pairwise_distance()]  # fmt: skip
+    made += [_like(name + "_like") for name in ("rand", "randn", "randint", "zeros", "ones", "full")]
+    made += [_with_mean("var_mean"), _with_mean("std_mean")]
+    made += [_selecting(name) for name in ("sort", "topk", "kthvalue", "mode", "cummax", "cummin")]
+    made += [_in_dtype(name) for name in ("nansum", "nanmean", "softmin", "norm")]
+    for name, function in made:
+        setattr(Tensor, name, _as(getattr(Tensor, name), function))
+    for line in _TABLE.split("\n")[1:-1]:
+        words = line.split()
+        names = dict(word.split("=") for word in words if "=" in word)
+        for name in words[: len(words) - len(names)]:
+            found = renamed(getattr(Tensor, name), names)
+            static = isinstance(Tensor.__dict__[name], staticmethod)
+            setattr(Tensor, name, staticmethod(found) if static else found)
+
+
+def function(name):
+    """The function of the module for a method: the tensor may be called `input`."""
+    method = getattr(Tensor, name)
+    return method if isinstance(Tensor.__dict__[name], staticmethod) else _with_input(method)
+
+
+_FUNCTIONS = {}
+
+
+def _with_input(method):
+    if method not in _FUNCTIONS:
+        found = _FUNCTIONS[method] = renamed(method, {"input": ""})
+        found.__qualname__ = found.__name__
+    return _FUNCTIONS[method]

@@ -1,0 +1,113 @@
+"""`save` and `load` of tensors and what is around them: state dicts, checkpoints.
+
+A file is a safetensors file. A dict of tensors is stored as that, so other readers of safetensors get it too. Of
+anything else the tensors are named by the path to them, and one more tensor of bytes, `__structure__`, has the rest as
+JSON: numbers, strings, lists, tuples, dicts, dtypes and generators. So loading executes nothing, whoever wrote the file.
+"""
+
+from ._core import Device, DType, Parameter, Rng, Tensor, tensor
+from ._core import load_pytorch, load_safetensors, safetensors_from_bytes, safetensors_to_bytes, save_safetensors
+
+_STRUCTURE = "__structure__"
+
+
+def save(obj, f, **options):
+    """Writes tensors, and numbers, strings, lists, tuples and dicts that hold them, to a file: a path or something
+    with `write`. Options of PyTorch change nothing.
+
+    Modules and optimizers are saved by their `state_dict()`. A `TypeError` names what cannot be saved.
+    """
+    tensors = {}
+    if not _is_state(obj):
+        import json
+
+        text = json.dumps(_encode(obj, "", tensors)).encode()
+        tensors[_STRUCTURE] = Tensor.from_bytes(text, "uint8", (len(text),))
+    else:
+        tensors = obj
+    if hasattr(f, "write"):
+        f.write(safetensors_to_bytes(tensors))
+    else:
+        save_safetensors(tensors, f)
+
+
+def load(f, map_location=None, *, weights_only=True, mmap=None):
+    """What `save` wrote, on the device `map_location`, from a path or something with `read`. Of a file of PyTorch: its
+    tensors by name, those of dicts within one another joined by dots (`load_pytorch`).
+    """
+    if map_location is not None and not isinstance(map_location, (str, Device)):
+        raise TypeError(f"load: map_location is a device, not {type(map_location).__name__}")
+    if hasattr(f, "read"):
+        tensors = safetensors_from_bytes(f.read(), map_location)
+    else:
+        with open(f, "rb") as file:
+            is_zip = file.read(2) == b"PK"
+        tensors = (load_pytorch if is_zip else load_safetensors)(f, map_location)
+    if _STRUCTURE not in tensors:
+        return tensors
+    import json
+
+    structure = tensors.pop(_STRUCTURE)
+    try:
+        return _decode(json.loads(structure.to_bytes()), tensors)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"load: the structure of {f!r} is damaged: {error!r}") from None
+
+
+def _is_state(obj):
+    """Whether this is a plain dict of names and tensors."""
+    return isinstance(obj, dict) and all(
+        type(k) is str and k not in ("", _STRUCTURE, "__metadata__") and type(v) is Tensor and not v.requires_grad
+        for k, v in obj.items()
+    )
+
+
+def _encode(x, path, tensors):
+    kind = tuple if isinstance(x, tuple) else type(x)
+    if x is None or kind in (bool, int, float, str):
+        return x
+    if isinstance(x, Tensor):
+        name = path or "tensor"
+        while name in tensors or name in (_STRUCTURE, "__metadata__"):
+            name += "'"
+        tensors[name] = x.detach()
+        return {"parameter" if isinstance(x, Parameter) else "tensor": [name, x.requires_grad]}
+    if kind is list:
+        return [_encode(item, _join(path, i), tensors) for i, item in enumerate(x)]
+    if kind in (tuple, set):
+        return {kind.__name__: _encode(list(x), path, tensors)}
+    if isinstance(x, dict):
+        return {"dict": [[_encode(k, _join(path, "key"), tensors), _encode(v, _join(path, k), tensors)] for k, v in x.items()]}
+    if kind is DType:
+        return {"dtype": x.name}
+    if kind is Rng:
+        return {"rng": [x.key(), x.counter()]}
+    if kind.__module__ == "numpy":
+        return _encode(x.item() if not getattr(x, "ndim", 1) else tensor(x), path, tensors)
+    way = "its state_dict()" if hasattr(x, "state_dict") else "numbers, strings, lists, dicts or tensors, as vars(..) gives them"
+    raise TypeError(f"save: {path or 'this'} is a {kind.__name__}; save {way}")
+
+
+def _join(path, key):
+    return f"{path}.{key}" if path else str(key)
+
+
+def _decode(x, tensors):
+    if isinstance(x, list):
+        return [_decode(item, tensors) for item in x]
+    if not isinstance(x, dict):
+        return x
+    ((tag, value),) = x.items()
+    if tag == "dict":
+        return {_decode(k, tensors): _decode(v, tensors) for k, v in value}
+    if tag in ("tuple", "set"):
+        return (tuple if tag == "tuple" else set)(_decode(value, tensors))
+    if tag == "dtype":
+        return DType(value)
+    if tag == "rng":
+        return Rng.at(*value)
+    if tag in ("tensor", "parameter"):
+        name, requires_grad = value
+        found = tensors[name]
+        return Parameter(found, requires_grad) if tag == "parameter" else found.requires_grad_() if requires_grad else found
+    raise ValueError(f"{tag!r} is no kind of thing")

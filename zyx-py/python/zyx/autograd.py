@@ -1,0 +1,39 @@
+"""Gradients under the names of `torch.autograd`."""
+
+from . import _aliases
+from ._core import Tensor
+from ._grad_mode import enable_grad, no_grad, set_grad_enabled  # noqa: F401
+
+__getattr__ = _aliases.ways(__name__, {"Function": "x.with_gradient(..)", "set_detect_anomaly": "the environment variable ZYX_CHECKED=1"})
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None, materialize_grads=False):
+    """Gradients of one or several outputs with respect to inputs, as a tuple. One that no output depends on is an
+    error, or with `allow_unused=True` `None`, or with `materialize_grads=True` zeros. `.grad` stays as it is.
+    """
+    outputs, inputs = _list(outputs), _list(inputs)
+    weights = [None] * len(outputs) if grad_outputs is None else _list(grad_outputs)
+    total = [None] * len(inputs)
+    for output, weight in zip(outputs, weights):
+        if weight is None and output.numel() != 1:
+            raise RuntimeError(f"grad: an output of shape {output.shape} is not one number; pass grad_outputs")
+        found = output._grad(inputs) if weight is None else output.grad_with(weight, inputs)
+        total = [b if a is None else a if b is None else a + b for a, b in zip(total, found)]
+    if materialize_grads:
+        total = [x.zeros_like() if dx is None else dx for dx, x in zip(total, inputs)]
+    elif not allow_unused and any(dx is None for dx in total):
+        i = next(i for i, dx in enumerate(total) if dx is None)
+        raise RuntimeError(f"grad: no output depends on input {i}; allow_unused=True gives None for it")
+    return tuple(dx if dx is None or create_graph else dx.detach() for dx in total)
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
+    """`x.backward()` of each of several tensors."""
+    tensors = _list(tensors)
+    weights = [None] * len(tensors) if grad_tensors is None else _list(grad_tensors)
+    for i, (x, weight) in enumerate(zip(tensors, weights)):
+        x.backward(weight, retain_graph or i + 1 < len(tensors), create_graph, inputs)
+
+
+def _list(given):
+    return [given] if isinstance(given, Tensor) else list(given)

@@ -1,0 +1,288 @@
+//! Leaves: parameters and tensors made with `requires_grad`, which collect gradients in `.grad`.
+//!
+//! `backward` asks the core for the gradients of all parameters that a loss was computed from
+//! ([`Tensor::param_gradients`]) and finds the leaf of each by its id. Nothing is computed then: `.grad` is a
+//! pending tensor, and a step of an optimizer computes losses, gradients and new values as one plan. A second
+//! `backward` that adds to a gradient computes the one before first, unless `retain_graph=True` says that both
+//! share their graph; so sums over several batches need the memory of one.
+
+use crate::arguments::{Argument, TensorArg};
+use crate::error::{caught, detached, shape_error};
+use crate::tensor::PyTensor;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use zyx::{Param, Result, Tensor};
+
+/// A parameter and the gradient that was collected for it.
+#[derive(Debug)]
+pub(crate) struct Leaf {
+    pub(crate) param: Param,
+    id: u32,
+    grad: Mutex<Option<Grad>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Grad {
+    pub(crate) value: Tensor,
+    /// What is computed with the step that uses the gradient: losses and norms.
+    pub(crate) along: Arc<Vec<Tensor>>,
+    /// Whether what is added shares its graph.
+    retained: bool,
+}
+
+/// The leaves that Python holds, in the order of the ids of their parameters.
+static LEAVES: Mutex<Vec<(u32, Weak<Leaf>)>> = Mutex::new(Vec::new());
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Leaf {
+    /// The leaf of a parameter.
+    pub(crate) fn of(param: Param) -> Arc<Leaf> {
+        let id = param.id();
+        if id == u32::MAX {
+            // Ids are used up, this is that of several.
+            return Arc::new(Leaf { param, id, grad: Mutex::new(None) });
+        }
+        let mut leaves = lock(&LEAVES);
+        let mut place = leaves.partition_point(|(known, _)| *known < id);
+        if let Some(leaf) = leaves.get(place).filter(|(known, _)| *known == id) {
+            match leaf.1.upgrade() {
+                Some(leaf) => return leaf,
+                None => drop(leaves.remove(place)),
+            }
+        }
+        // Those that went are forgotten before the list would have to grow.
+        if leaves.len() == leaves.capacity() {
+            leaves.retain(|(_, leaf)| leaf.strong_count() > 0);
+            place = leaves.partition_point(|(known, _)| *known < id);
+        }
+        let leaf = Arc::new(Leaf { param, id, grad: Mutex::new(None) });
+        leaves.insert(place, (id, Arc::downgrade(&leaf)));
+        leaf
+    }
+
+    /// The leaf with an id, if Python holds it.
+    fn known(id: u32) -> Option<Arc<Leaf>> {
+        let leaves = lock(&LEAVES);
+        let place = leaves.binary_search_by_key(&id, |(known, _)| *known).ok()?;
+        leaves[place].1.upgrade()
+    }
+
+    /// The leaf that holds the gradient: another's if the parameter was tied meanwhile.
+    fn current(self: &Arc<Leaf>) -> Arc<Leaf> {
+        if self.param.id() == self.id { self.clone() } else { Leaf::of(self.param.clone()) }
+    }
+
+    pub(crate) fn grad(self: &Arc<Leaf>) -> Option<Grad> {
+        lock(&self.current().grad).clone()
+    }
+
+    pub(crate) fn set_grad(self: &Arc<Leaf>, grad: Option<Grad>) {
+        let old = std::mem::replace(&mut *lock(&self.current().grad), grad);
+        // What it owns is freed without the lock.
+        drop(old);
+    }
+}
+
+/// The gradients collected for parameters.
+pub(crate) fn grads(params: &[Param]) -> Vec<Option<Grad>> {
+    params.iter().map(|param| Leaf::of(param.clone()).grad()).collect()
+}
+
+/// What was to be computed with these gradients and is not there yet.
+fn along<'a>(grads: impl Iterator<Item = &'a Grad>) -> Vec<Tensor> {
+    let mut kinds: Vec<&Arc<Vec<Tensor>>> = Vec::new();
+    for grad in grads {
+        // Gradients of one call have the same.
+        if !kinds.iter().any(|kind| Arc::ptr_eq(kind, &grad.along)) {
+            kinds.push(&grad.along);
+        }
+    }
+    kinds.into_iter().flat_map(|kind| kind.iter()).filter(|x| !x.is_realized()).cloned().collect()
+}
+
+/// What is to be computed with a step that uses these gradients: also all state whose new value is pending.
+pub(crate) fn with_step(grads: &[Option<Grad>]) -> Vec<Tensor> {
+    let mut all = along(grads.iter().flatten());
+    all.extend(pending_state());
+    all
+}
+
+/// The values of state that were not computed yet.
+pub(crate) fn pending_state() -> Vec<Tensor> {
+    let leaves: Vec<Arc<Leaf>> =
+        lock(&LEAVES).iter().filter_map(|(_, leaf)| leaf.upgrade()).collect();
+    let state = leaves.iter().filter(|leaf| !leaf.param.is_trainable());
+    state.map(|leaf| leaf.param.tensor()).filter(|value| !value.is_realized()).collect()
+}
+
+/// Adds gradients to those of their leaves.
+fn collect(
+    loss: &Tensor,
+    cotangent: &Tensor,
+    retained: bool,
+    history: bool,
+    inputs: Option<&[Param]>,
+) -> Result<()> {
+    let mut found = Vec::new();
+    for (id, value) in loss.param_gradients(cotangent)? {
+        let leaf = Leaf::known(id);
+        let wanted = inputs.is_none_or(|inputs| inputs.iter().any(|input| input.id() == id));
+        if let Some(leaf) = leaf.filter(|leaf| wanted && leaf.param.is_trainable()) {
+            let before = leaf.grad();
+            let value = if history { value } else { value.detach() };
+            found.push((leaf, value, before));
+        }
+    }
+    let before = found.iter().filter_map(|(.., before)| before.as_ref());
+    let whole: Vec<&Grad> = before.filter(|before| !before.retained).collect();
+    if !whole.is_empty() {
+        let values = whole.iter().map(|grad| &grad.value);
+        Tensor::realize_all(values.chain(&along(whole.iter().copied())))?;
+    }
+    let mut beside = along(found.iter().filter_map(|(.., before)| before.as_ref()));
+    beside.push(loss.clone());
+    let along = Arc::new(beside);
+    for (leaf, value, before) in found {
+        let value = match before {
+            None => value,
+            Some(before) => before.value.add(value)?,
+        };
+        leaf.set_grad(Some(Grad { value, along: along.clone(), retained }));
+    }
+    Ok(())
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The gradient that `backward` collected, or `None`. Only of leaves: parameters and tensors made with
+    /// `requires_grad`. May be assigned.
+    #[getter(grad)]
+    fn read_grad(&self) -> Option<PyTensor> {
+        self.as_leaf().and_then(|leaf| leaf.grad()).map(|grad| PyTensor::new(grad.value))
+    }
+
+    #[setter(grad)]
+    fn write_grad(&self, py: Python<'_>, value: Option<TensorArg>) -> PyResult<()> {
+        let (leaf, value) = match (self.as_leaf(), value) {
+            (None, None) => return Ok(()),
+            (None, Some(_)) => {
+                let text = "only a leaf has a gradient: a parameter or a tensor with requires_grad";
+                return Err(PyTypeError::new_err(text));
+            }
+            (Some(leaf), None) => {
+                leaf.set_grad(None);
+                return Ok(());
+            }
+            (Some(leaf), Some(value)) => {
+                let value = value.ready(&leaf.param.device())?;
+                (leaf, value)
+            }
+        };
+        if *value.shape() != leaf.param.shape() || value.dtype() != leaf.param.dtype() {
+            let text = format!(
+                "a gradient of {} {} for a tensor of {} {}",
+                value.dtype(),
+                value.shape(),
+                leaf.param.dtype(),
+                leaf.param.shape()
+            );
+            return Err(shape_error(py, text));
+        }
+        let before = leaf.grad().map(|grad| grad.along).unwrap_or_default();
+        leaf.set_grad(Some(Grad { value, along: before, retained: false }));
+        Ok(())
+    }
+
+    /// Replaces the value of a leaf; whether it is one.
+    fn _assign(&self, py: Python<'_>, value: TensorArg) -> PyResult<bool> {
+        let Some(leaf) = self.as_leaf() else { return Ok(false) };
+        let value = value.ready(&leaf.param.device())?;
+        caught(py, || leaf.param.set(&value))?;
+        Ok(true)
+    }
+
+    /// Whether no other tensor that requires gradients was needed to make it.
+    #[getter]
+    fn is_leaf(&self) -> bool {
+        self.as_leaf().is_some() || !self.tensor().is_tracked()
+    }
+
+    /// Adds the gradients of this number to `.grad` of every leaf that it was computed from. Nothing is
+    /// computed before a gradient is read or a step uses it. `gradient` weighs the elements of what is not
+    /// one number; `inputs` names the leaves if not all are wanted. With `create_graph=True` the gradients can
+    /// be differentiated again; `retain_graph=True` says that the next call shares its graph.
+    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
+    fn backward(
+        &self,
+        py: Python<'_>,
+        gradient: Option<TensorArg>,
+        retain_graph: Option<bool>,
+        create_graph: bool,
+        inputs: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let loss = self.tensor();
+        if !loss.is_tracked() {
+            return Err(PyRuntimeError::new_err(
+                "backward: the tensor depends on nothing that requires gradients; was it computed within no_grad(), \
+                 detached, or made of tensors without requires_grad=True?",
+            ));
+        }
+        let cotangent = match gradient {
+            Some(given) => given.ready(loss.device())?,
+            None if loss.numel() == 1 => loss.ones_like(),
+            None => {
+                let text = format!(
+                    "backward: a tensor of shape {} is not one number; take its mean or sum, or pass gradient=",
+                    loss.shape()
+                );
+                return Err(shape_error(py, text));
+            }
+        };
+        let inputs = inputs.map(some_parameters).transpose()?;
+        let retained = retain_graph.unwrap_or(create_graph);
+        detached(py, || collect(&loss, &cotangent, retained, create_graph, inputs.as_deref()))
+    }
+}
+
+/// Parameters, or a single one.
+fn some_parameters(given: &Bound<'_, PyAny>) -> PyResult<Vec<Param>> {
+    match given.cast::<PyTensor>() {
+        Ok(one) => {
+            let one = pyo3::types::PyTuple::new(given.py(), [one])?;
+            crate::tensor::parameters(&one.into_any())
+        }
+        Err(_) => crate::tensor::parameters(given),
+    }
+}
+
+/// Scales the gradients of parameters so that all together have at most the norm `max`; the norm they had, or
+/// `None` if there is no gradient.
+#[pyfunction]
+fn _clip_grads(py: Python<'_>, params: &Bound<'_, PyAny>, max: f64) -> PyResult<Option<PyTensor>> {
+    let params = some_parameters(params)?;
+    let grads = grads(&params);
+    if grads.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let values: Vec<Option<Tensor>> =
+        grads.iter().map(|grad| grad.as_ref().map(|grad| grad.value.clone())).collect();
+    let (clipped, norm) = detached(py, || zyx::optim::clip_norm(&values, max))?;
+    let mut beside = along(grads.iter().flatten());
+    beside.push(norm.clone());
+    let along = Arc::new(beside);
+    for ((param, grad), value) in params.into_iter().zip(grads).zip(clipped) {
+        if let (Some(grad), Some(value)) = (grad, value) {
+            Leaf::of(param).set_grad(Some(Grad { value, along: along.clone(), ..grad }));
+        }
+    }
+    Ok(Some(PyTensor::new(norm)))
+}
+
+/// Adds the functions.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_clip_grads, module)?)
+}

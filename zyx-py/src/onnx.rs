@@ -1,0 +1,195 @@
+//! `zyx.onnx`: models in the ONNX format. `onnx.py` makes names of positions and results of lists.
+
+use crate::arguments::TensorArg;
+use crate::data::Host;
+use crate::device::{DeviceArg, PyDevice};
+use crate::dtype::PyDType;
+use crate::error::{caught, detached};
+use crate::grad_mode::is_grad_enabled;
+use crate::lists::{RawBytes, each, list, push};
+use crate::tensor::PyTensor;
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
+use std::path::PathBuf;
+use zyx::onnx::{Model, Port, Value};
+use zyx::{DType, Device, Shape};
+
+/// A model of which inputs are given by name and outputs come in order.
+#[pyclass(name = "_OnnxModel", module = "zyx", frozen)]
+#[derive(Debug)]
+pub(crate) struct PyModel(Model);
+
+/// Reads a model's file, or what is in one.
+#[pyfunction]
+#[pyo3(signature = (file, device=None))]
+fn _load_onnx(
+    py: Python<'_>,
+    file: &Bound<'_, PyAny>,
+    device: Option<DeviceArg>,
+) -> PyResult<PyModel> {
+    let device = device.unwrap_or_default().open()?;
+    let is_content = file.is_instance_of::<PyBytes>()
+        || file.is_instance_of::<PyByteArray>()
+        || file.is_instance_of::<PyMemoryView>();
+    if is_content {
+        let bytes = file.extract::<RawBytes>()?.0;
+        return detached(py, || Model::from_bytes(bytes, &device)).map(PyModel);
+    }
+    let path = file.extract::<PathBuf>()?;
+    detached(py, || Model::load(&path, &device)).map(PyModel)
+}
+
+/// Inputs or outputs as `(name, dtype, shape)`.
+fn ports<'py>(py: Python<'py>, ports: &[Port]) -> PyResult<Bound<'py, PyList>> {
+    let extent = |name: &String| match name.parse::<usize>() {
+        Ok(n) => n.into_py_any(py),
+        Err(_) => name.into_py_any(py),
+    };
+    let port = |port: &Port| {
+        let shape = port.shape.as_ref().map(|shape| -> PyResult<_> {
+            PyTuple::new(py, shape.iter().map(extent).collect::<PyResult<Vec<_>>>()?)
+        });
+        (port.name.as_str(), port.dtype.map(PyDType), shape.transpose()?).into_py_any(py)
+    };
+    list(py, ports.iter().map(port))
+}
+
+#[pymethods]
+impl PyModel {
+    #[getter]
+    fn inputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        ports(py, self.0.inputs())
+    }
+
+    #[getter]
+    fn outputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        ports(py, self.0.outputs())
+    }
+
+    /// The device it computes on.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice(self.0.device().clone())
+    }
+
+    /// Its tensors by name.
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, tensor) in self.0.parameters() {
+            dict.set_item(name, PyTensor::new(tensor.clone()))?;
+        }
+        Ok(dict)
+    }
+
+    /// The outputs, in order, for inputs by name; with history if an input has one.
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        feeds: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let device = self.0.device();
+        let mut given = Vec::new();
+        for (name, object) in feeds {
+            let name: String = name.extract()?;
+            let port = self.0.inputs().iter().find(|port| port.name == name);
+            push(&mut given, (name, value(&object, port.and_then(|port| port.dtype), device)?))?;
+        }
+        let keeps_history = is_grad_enabled()
+            && given.iter().any(|(_, value)| matches!(value, Value::Tensor(t) if t.is_tracked()));
+        let are_tensors = given.iter().all(|(_, value)| matches!(value, Value::Tensor(_)))
+            && self.0.outputs().iter().all(|port| port.dtype.is_some());
+        let inputs = given.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        let outputs = detached(py, || {
+            if keeps_history || !are_tensors {
+                return self.0.graph(inputs);
+            }
+            let tensors = inputs.filter_map(|(name, value)| match value {
+                Value::Tensor(tensor) => Some((name, tensor)),
+                _ => None,
+            });
+            Ok(self.0.run(tensors)?.into_iter().map(Value::Tensor).collect())
+        })?;
+        list(py, outputs.into_iter().map(|value| object(py, value, device)))
+    }
+}
+
+/// An input: a tensor, strings, or none. Numbers without a dtype get the one that is declared.
+fn value(given: &Bound<'_, PyAny>, dtype: Option<DType>, device: &Device) -> PyResult<Value> {
+    if given.is_none() {
+        return Ok(Value::Optional(None));
+    }
+    let refused = match given.extract::<TensorArg>() {
+        Ok(TensorArg::Tensor(tensor)) => return Ok(Value::Tensor(tensor)),
+        Ok(TensorArg::Host(host)) => {
+            let dtype = dtype.filter(|_| matches!(host, Host::Numbers { .. }));
+            return host.tensor(dtype, device).map(Value::Tensor);
+        }
+        Err(refused) => refused,
+    };
+    // Of an array of strings: the list.
+    let listed = match given.hasattr("tolist")? {
+        true => given.call_method0("tolist")?,
+        false => given.clone(),
+    };
+    let mut all = Vec::new();
+    match strings(&listed, &mut all)? {
+        Some(shape) => Ok(Value::Strings(shape, all)),
+        None => Err(refused),
+    }
+}
+
+/// Appends the strings of nested lists. `None` if there is something else in them.
+fn strings(given: &Bound<'_, PyAny>, all: &mut Vec<String>) -> PyResult<Option<Vec<usize>>> {
+    if given.is_instance_of::<PyString>() {
+        push(all, given.extract()?)?;
+        return Ok(Some(Vec::new()));
+    }
+    if !given.is_instance_of::<PyList>() && !given.is_instance_of::<PyTuple>() {
+        return Ok(None);
+    }
+    let Some(parts) =
+        each(given, |part| strings(&part, all))?.into_iter().collect::<Option<Vec<_>>>()
+    else {
+        return Ok(None);
+    };
+    let first = parts.first().cloned().unwrap_or_default();
+    if parts.iter().any(|part| *part != first) || first.len() >= Shape::MAX_RANK {
+        return Err(PyValueError::new_err("ragged lists of strings"));
+    }
+    Ok(Some([&[parts.len()], &first[..]].concat()))
+}
+
+/// An output: a tensor, lists of strings, a list of a sequence's values, or none.
+fn object(py: Python<'_>, value: Value, device: &Device) -> PyResult<Py<PyAny>> {
+    match value {
+        Value::Tensor(tensor) => PyTensor::new(tensor).into_py_any(py),
+        Value::Host(host) => PyTensor::new(caught(py, || host.tensor(device))?).into_py_any(py),
+        Value::Strings(shape, all) => nested(py, &shape, &all),
+        Value::Sequence(values) => {
+            let values = values.into_iter().map(|value| object(py, value, device));
+            Ok(list(py, values)?.into_any().unbind())
+        }
+        Value::Optional(None) => Ok(py.None()),
+        Value::Optional(Some(value)) => object(py, *value, device),
+        other => {
+            let text =
+                format!("an output is {}, which no dtype has; Cast it in the model", other.kind());
+            Err(PyTypeError::new_err(text))
+        }
+    }
+}
+
+fn nested(py: Python<'_>, shape: &[usize], all: &[String]) -> PyResult<Py<PyAny>> {
+    let Some((&n, rest)) = shape.split_first() else { return all.first().into_py_any(py) };
+    let each: usize = rest.iter().product();
+    let part = |i: usize| nested(py, rest, all.get(i * each..(i + 1) * each).unwrap_or_default());
+    Ok(list(py, (0..n).map(part))?.into_any().unbind())
+}
+
+/// Adds the class and the function.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyModel>()?;
+    module.add_function(wrap_pyfunction!(_load_onnx, module)?)
+}
