@@ -93,7 +93,8 @@ impl Tensor {
     #[track_caller]
     pub fn outer(&self, other: &Tensor) -> Result<Tensor> {
         self.check_ranks("outer", other, 1, 1)?;
-        self.unsqueeze(1).and_then(|column| column.mul(other)).named("outer")
+        let column = self.unsqueeze(1).named("outer")?;
+        column.mul(other).named("outer")
     }
 
     /// Refuses operands of other ranks.

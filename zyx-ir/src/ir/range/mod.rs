@@ -54,7 +54,12 @@ pub struct Ranges<'k> {
     refined: Vec<Interval>,
     /// For each region the facts that hold in it, those of the regions around it included.
     facts: FxHashMap<Value, Vec<Form>>,
+    /// For each region with facts what values can be in it, as far as that was asked.
+    known: FxHashMap<Value, Known>,
 }
+
+/// What values can be under some facts.
+type Known = FxHashMap<Value, Interval>;
 
 impl<'k> Ranges<'k> {
     /// Analyses a kernel whose operands stand before their uses and whose regions nest.
@@ -79,19 +84,14 @@ impl<'k> Ranges<'k> {
             forms: Vec::with_capacity(n),
             refined: Vec::with_capacity(n),
             facts: FxHashMap::default(),
+            known: FxHashMap::default(),
         };
-        // What the innermost region has told so far; regions are left by their ends.
-        let mut memos: Vec<FxHashMap<Value, Interval>> = vec![FxHashMap::default()];
         for (value, op, ty) in kernel.iter() {
             ranges.define(value, op, ty);
-            let memo = memos.last_mut().expect("invariant: one is always open");
-            let refined = ranges.query_with_memo(value, memo);
+            let refined = ranges.refine(value);
             ranges.refined.push(refined);
             if op.opens_region() {
                 ranges.enter(value, op);
-                memos.push(FxHashMap::default());
-            } else if matches!(op, Op::End { .. }) && memos.len() > 1 {
-                memos.pop();
             }
         }
         ranges
@@ -104,7 +104,7 @@ impl<'k> Ranges<'k> {
 
     /// What `value` can be where the op `place` stands: the same or less.
     pub fn at(&self, value: Value, place: Value) -> Interval {
-        self.query(self.facts_at(place)).value(value)
+        self.query_at(place).value(value)
     }
 
     /// The elements an access touches, lanes and guards taken into account. Empty when it
@@ -125,7 +125,10 @@ impl<'k> Ranges<'k> {
             index = inner;
         }
         let consecutive = lanes > 1 && !self.kernel.ty(index).is_vector();
-        let mut query = self.query(&facts);
+        let mut query = match &facts {
+            Cow::Borrowed(_) => self.query_at(access),
+            Cow::Owned(facts) => self.query(facts),
+        };
         if !consecutive {
             return Some(query.value(index));
         }
@@ -156,18 +159,26 @@ impl<'k> Ranges<'k> {
     }
 
     fn query<'q>(&'q self, facts: &'q [Form]) -> Query<'q> {
-        Query::new(self, facts, FxHashMap::default())
+        Query::new(self, facts, None)
+    }
+
+    /// A question where the op `place` stands.
+    fn query_at(&self, place: Value) -> Query<'_> {
+        let region = self.regions.parent(place);
+        let known = region.and_then(|region| self.known.get(&region));
+        Query::new(self, self.facts_at(place), known)
     }
 
     /// The interval of a value just defined, remembering what is learnt on the way.
-    fn query_with_memo(&self, value: Value, memo: &mut FxHashMap<Value, Interval>) -> Interval {
-        let facts = self.facts_at(value);
-        if facts.is_empty() || !is_tracked(self.kernel.ty(value)) {
+    fn refine(&mut self, value: Value) -> Interval {
+        if self.facts_at(value).is_empty() || !is_tracked(self.kernel.ty(value)) {
             return self.plain[value.idx()];
         }
-        let mut query = Query::new(self, facts, std::mem::take(memo));
+        let mut query = self.query_at(value);
         let interval = query.value(value);
-        *memo = query.into_memo();
+        let learnt = query.into_memo();
+        let region = self.regions.parent(value).expect("invariant: facts are of regions");
+        self.known.entry(region).or_default().extend(learnt);
         interval
     }
 

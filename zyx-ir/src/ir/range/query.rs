@@ -1,12 +1,11 @@
 //! One question under some facts.
 
-use super::{Atom, Form, Ranges, sum};
+use super::{Atom, Form, Known, Ranges, sum};
 use crate::affine::Interval;
 use crate::dtype::DType;
 use crate::ir::kernel::Kernel;
 use crate::ir::op::{Op, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
@@ -24,7 +23,9 @@ const CHOICES: u32 = 2;
 pub(super) struct Query<'q> {
     ranges: &'q Ranges<'q>,
     facts: &'q [Form],
-    memo: FxHashMap<Value, Interval>,
+    /// What was known before.
+    known: Option<&'q Known>,
+    memo: Known,
     depth: u32,
     /// Choices around whose sides this is about.
     choices: u32,
@@ -34,12 +35,12 @@ impl<'q> Query<'q> {
     pub(super) fn new(
         ranges: &'q Ranges<'q>,
         facts: &'q [Form],
-        memo: FxHashMap<Value, Interval>,
+        known: Option<&'q Known>,
     ) -> Query<'q> {
-        Query { ranges, facts, memo, depth: 0, choices: 0 }
+        Query { ranges, facts, known, memo: Known::default(), depth: 0, choices: 0 }
     }
 
-    pub(super) fn into_memo(self) -> FxHashMap<Value, Interval> {
+    pub(super) fn into_memo(self) -> Known {
         self.memo
     }
 
@@ -51,7 +52,8 @@ impl<'q> Query<'q> {
         if self.facts.is_empty() || plain.constant().is_some() || !super::is_tracked(ty) {
             return plain;
         }
-        if let Some(&known) = self.memo.get(&value) {
+        let known = self.known.and_then(|known| known.get(&value));
+        if let Some(&known) = known.or_else(|| self.memo.get(&value)) {
             return known;
         }
         if self.depth >= DEPTH {
@@ -196,7 +198,7 @@ impl Ranges<'_> {
             Op::Binary { op, x, y } if op.is_comparison() && !kernel.ty(x).dtype.is_float() => {
                 match sum(&self.forms[x.idx()], &self.forms[y.idx()], -1) {
                     Some(form) => {
-                        decide(op, Query::new(self, &[], FxHashMap::default()).form(&form))
+                        decide(op, Query::new(self, &[], None).form(&form))
                     }
                     None => decide(op, of(x).add(of(y).neg())),
                 }
@@ -205,7 +207,7 @@ impl Ranges<'_> {
                 let sides = [(y, true), (z, false)].map(|(side, holds)| {
                     let mut facts = Vec::new();
                     self.facts_of(x, holds, &mut facts);
-                    let mut query = Query::new(self, &facts, FxHashMap::default());
+                    let mut query = Query::new(self, &facts, None);
                     query.choices = choices + 1;
                     of(side).and(query.value(side))
                 });
