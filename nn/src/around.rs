@@ -17,12 +17,16 @@ pub struct Around {
 }
 
 impl Around {
-    /// The input with these elements. One of another rank comes back as it is: the convolution
-    /// refuses it.
+    /// The input with these elements, if there are such. One of another rank comes back as it is:
+    /// the convolution refuses it.
     #[track_caller]
-    pub(crate) fn pad(&self, x: &Tensor) -> Result<Tensor> {
-        let Some(2) = x.rank().checked_sub(self.ends.len()) else { return Ok(x.clone()) };
-        x.pad_mode([&[(0, 0); 2], &self.ends[..]].concat(), self.mode)
+    pub(crate) fn padded(around: &Option<Around>, x: &Tensor) -> Result<Tensor> {
+        match around {
+            Some(Around { ends, mode }) if x.rank() == ends.len() + 2 => {
+                x.pad_mode([&[(0, 0); 2], &ends[..]].concat(), *mode)
+            }
+            _ => Ok(x.clone()),
+        }
     }
 }
 

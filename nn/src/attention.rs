@@ -222,9 +222,9 @@ impl MultiheadAttention {
     #[track_caller]
     fn projected(&self, x: &Tensor, i: usize) -> Result<Tensor> {
         let width = self.out_proj.weight.shape()[0];
-        let part = |x: Tensor| x.slice(0, i * width..(i + 1) * width);
+        let part = i * width..(i + 1) * width;
         let weight = match &self.projections {
-            Projections::Joint(weight) => part(weight.tensor())?,
+            Projections::Joint(weight) => weight.tensor().slice(0, part.clone())?,
             Projections::Apart(weights) => weights[i].tensor(),
         };
         if x.rank() != 3 || x.shape()[2] != weight.shape()[1] {
@@ -233,7 +233,7 @@ impl MultiheadAttention {
         }
         let mut y = x.matmul(&weight.t())?;
         if let Some(bias) = &self.in_bias {
-            y = y.add(part(bias.tensor())?)?;
+            y = y.add(bias.tensor().slice(0, part)?)?;
         }
         split(&y, self.heads)
     }

@@ -10,7 +10,8 @@
 use crate::init::OfLayer;
 use crate::normalization::{check_image, gain_and_offset, tensors};
 use crate::{Forward, Init, Mode, Module};
-use zyx_core::{Operand, Param, Result, Shape, Tensor};
+use std::panic::Location;
+use zyx_core::{Operand, Param, Result, Shape, Tensor, attribute};
 
 macro_rules! batch_norms {
     ($($name:ident $spatial:expr, $shape:literal;)*) => {$(
@@ -170,6 +171,7 @@ pub(crate) fn move_towards(
     let old = running.map(Param::tensor);
     Tensor::realize_all(&old)?;
     let moved = |(old, new): (&Tensor, &Tensor)| old.lerp(new.cast(old.dtype()), share);
-    let moved = old.iter().zip(new).map(moved).collect::<Result<Vec<_>>>()?;
+    let moved: Vec<Tensor> =
+        attribute(Location::caller(), || old.iter().zip(new).map(moved).collect::<Result<_>>())?;
     running.into_iter().zip(&moved).try_for_each(|(param, new)| param.set(new))
 }

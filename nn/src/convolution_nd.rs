@@ -56,9 +56,7 @@ impl Forward for Conv3d {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let bias = self.bias.as_ref().map(Param::tensor);
-        let around = self.around.as_ref().map(|around| around.pad(x)).transpose();
-        let around = around.of_layer(&self.weight)?;
-        let x = around.as_ref().unwrap_or(x);
+        let x = &Around::padded(&self.around, x).of_layer(&self.weight)?;
         x.conv3d(&self.weight.tensor(), bias.as_ref(), self.options).of_layer(&self.weight)
     }
 }

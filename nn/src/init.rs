@@ -334,8 +334,8 @@ impl Init {
     /// When the dtype is not a float, or the device fails.
     #[track_caller]
     pub fn eye(&self, rows: usize, columns: usize) -> Result<Tensor> {
-        let count = |n| Tensor::iota(n, DType::I64, &self.device);
-        let ones = count(rows).unsqueeze(1)?.eq(count(columns))?;
+        let row = Tensor::iota(rows, DType::I64, &self.device).unsqueeze(1)?;
+        let ones = row.eq(Tensor::iota(columns, DType::I64, &self.device))?;
         stored(ones.cast(self.dtype))
     }
 

@@ -15,6 +15,7 @@ pub trait Loss: Module {
     ///
     /// # Errors
     /// When the shapes do not fit each other.
+    #[track_caller]
     fn loss(&self, prediction: &Tensor, target: &Tensor) -> Result<Tensor>;
 }
 

@@ -48,6 +48,7 @@ impl TransformerActivation {
     /// assert_eq!(TransformerActivation::Relu.apply(&x).to_vec::<f32>()?, [0.0, 2.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn apply(self, x: &Tensor) -> Tensor {
         match self {
             TransformerActivation::Relu => x.relu(),

@@ -3,7 +3,8 @@
 
 use crate::optimizer::{Optimizer, check_option, distinct, refuse};
 use std::collections::BTreeMap;
-use zyx_core::{Error, Param, Result, Tensor};
+use std::panic::Location;
+use zyx_core::{Error, Param, Result, Tensor, attribute};
 
 /// An exponential moving average of parameters (Polyak and Juditsky 1992): models evaluate better
 /// with it than with the last step's values.
@@ -42,7 +43,8 @@ impl Ema {
             let value = parameter.tensor().detach();
             value.cast(value.dtype().accumulator())
         };
-        let averages: Vec<Tensor> = parameters.iter().map(wide).collect();
+        let averages: Vec<Tensor> =
+            attribute(Location::caller(), || parameters.iter().map(wide).collect());
         Tensor::realize_all(&averages)?;
         Ok(Ema { parameters, averages, decay })
     }
@@ -61,7 +63,8 @@ impl Ema {
             }
         };
         let places = self.averages.iter().zip(&self.parameters);
-        let averages = places.map(moved).collect::<Result<Vec<Tensor>>>()?;
+        let averages: Vec<Tensor> =
+            attribute(Location::caller(), || places.map(moved).collect::<Result<_>>())?;
         Tensor::realize_all(&averages)?;
         self.averages = averages;
         Ok(())
@@ -135,6 +138,7 @@ impl Ema {
     ///
     /// # Errors
     /// [`Error::Format`] when something is missing or does not fit; nothing has changed then.
+    #[track_caller]
     pub fn load_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
         let mut averages = Vec::new();
         for (i, average) in self.averages.iter().enumerate() {

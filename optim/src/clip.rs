@@ -2,7 +2,8 @@
 //! [`Optimizer::apply`](crate::Optimizer::apply).
 
 use crate::optimizer::{check_option, refuse};
-use zyx_core::{Result, Tensor};
+use std::panic::Location;
+use zyx_core::{Result, Tensor, attribute};
 
 /// Gradients scaled so that all of them together have at most the norm `max`, and the norm they
 /// had. One that is `None` stays so.
@@ -64,5 +65,6 @@ pub fn clip_norm(gradients: &[Option<Tensor>], max: f64) -> Result<(Vec<Option<T
 pub fn clip_value(gradients: &[Option<Tensor>], max: f64) -> Result<Vec<Option<Tensor>>> {
     check_option("clip_value", "max", max, 0.0, f64::INFINITY)?;
     let clip = |gradient: &Tensor| gradient.clamp(-max, max);
-    gradients.iter().map(|gradient| gradient.as_ref().map(clip).transpose()).collect()
+    let clipped = gradients.iter().map(|gradient| gradient.as_ref().map(clip).transpose());
+    attribute(Location::caller(), || clipped.collect())
 }

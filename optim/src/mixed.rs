@@ -8,7 +8,8 @@
 
 use crate::optimizer::{Optimizer, Proposal, check_option, distinct, refuse};
 use std::collections::BTreeMap;
-use zyx_core::{DType, Param, Result, Tensor};
+use std::panic::Location;
+use zyx_core::{DType, Param, Result, Tensor, attribute};
 
 /// An optimizer over copies of the parameters in `f32`, rounded into the model after each step.
 ///
@@ -51,7 +52,8 @@ impl<O: Optimizer> MasterWeights<O> {
             }
             Param::new(value.detach().cast(value.dtype().accumulator()))
         };
-        let masters: Vec<Param> = parameters.iter().map(master).collect();
+        let masters: Vec<Param> =
+            attribute(Location::caller(), || parameters.iter().map(master).collect());
         Tensor::realize_all(&masters.iter().map(Param::tensor).collect::<Vec<_>>())?;
         let inner = make(masters)?;
         if inner.parameters().len() != parameters.len() {
@@ -98,7 +100,9 @@ impl<O: Optimizer> Optimizer for MasterWeights<O> {
         let wide = |gradient: &Option<Tensor>| {
             gradient.as_ref().map(|gradient| gradient.cast(gradient.dtype().accumulator()))
         };
-        let inner = self.inner.propose(&gradients.iter().map(wide).collect::<Vec<_>>())?;
+        let gradients: Vec<Option<Tensor>> =
+            attribute(Location::caller(), || gradients.iter().map(wide).collect());
+        let inner = self.inner.propose(&gradients)?;
         Proposal::around(inner, &self.parameters)
     }
 

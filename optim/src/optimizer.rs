@@ -79,6 +79,7 @@ pub trait Optimizer {
     ///
     /// # Errors
     /// [`Error::Format`] when something is missing or does not fit; nothing has changed then.
+    #[track_caller]
     fn load_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()>;
 
     /// The gradients of a loss for the trainable parameters; `None` where it does not depend on
@@ -355,7 +356,8 @@ impl Slots {
             let (old, gradient) = (value.detach().cast(wide), gradient.detach().cast(wide));
             let Slot { steps, state } = self.slots[i].clone();
             let slot = Slot { steps: steps + 1, state };
-            let Update { value: new, state } = update(&old, &gradient, &slot)?;
+            let updated = attribute(Location::caller(), || update(&old, &gradient, &slot));
+            let Update { value: new, state } = updated?;
             let slot = Slot { state, ..slot };
             let stored = new.cast(value.dtype());
             let (replaced, taken) = (Vec::new(), 0);
@@ -399,6 +401,7 @@ impl Slots {
         all
     }
 
+    #[track_caller]
     pub(crate) fn load_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
         let fail = |reason: String| Error::Format { what: "optimizer state".into(), reason };
         let expected = self.parameters.len() * (self.states.len() + 1);

@@ -12,7 +12,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{GradientRule, Op, UpdateOrder, axes_of};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
-use crate::origin::Attributed;
+use crate::origin::{Attributed, composed};
 use crate::shape::Shape;
 use crate::tensor::{Expr, Tensor};
 use sums::Parts;
@@ -151,6 +151,7 @@ impl Tensor {
     #[track_caller]
     fn pull_back(&self, cotangent: &Tensor, tape: &Tape) -> Result<Vec<Parts>> {
         let _span = self.device().span("gradient", &[]);
+        let _here = composed();
         let mut cotangents: Vec<Parts> = vec![Parts::new(); tape.entries.len()];
         let output = cotangents.last_mut().expect("invariant: the output is on the tape");
         output.push(cotangent.clone());

@@ -22,6 +22,7 @@ mod source;
 mod tensor;
 
 use source::Source;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use zyx_backend_cpu::Cpu;
@@ -323,6 +324,36 @@ fn rows_agree() {
     let silent = calls.iter().zip(&compared).filter(|(_, done)| !**done).map(|(call, _)| call.0);
     let silent: Vec<&str> = silent.collect();
     assert!(silent.is_empty(), "rows that give nothing to compare: {silent:?}");
+}
+
+/// Kernels are told by the lines of the program, whichever functions the library calls within.
+#[test]
+fn kernels_have_lines_of_the_caller() {
+    let (calls, devices) = (table(), devices("reference"));
+    let (n, rows) = (count(24 * calls.len() as u64), calls.len() as u64);
+    let (mut found, mut seen) = (BTreeMap::new(), 0);
+    for seed in 0..n {
+        let row = calls[(seed % rows) as usize];
+        let Ok(Ran { done: Ok(outcome), large: false, .. }) = run(row, seed, &devices) else {
+            continue;
+        };
+        for y in outcome.tensors.iter().filter(|y| y.numel() <= SMALL) {
+            let Ok(told) = y.explain() else { continue };
+            let kernels = told.launches.iter().flat_map(|launch| &launch.kernels);
+            for call in kernels.flat_map(|kernel| &kernel.calls) {
+                seen += 1;
+                let own = |line: &String| line.starts_with("tests/");
+                if !call.line.as_ref().is_some_and(own) {
+                    found
+                        .entry(row.0)
+                        .or_insert_with(|| format!("ZYX_SEED={seed} {}: {told}", row.0));
+                }
+            }
+        }
+    }
+    let shown: Vec<String> = found.into_values().collect();
+    assert!(seen as u64 > n / 4, "only {seen} calls were told");
+    assert!(shown.is_empty(), "{} functions:\n{}", shown.len(), shown.join("\n"));
 }
 
 /// Functions that take no argument from a caller's data: they belong to the visitors of `nn`.

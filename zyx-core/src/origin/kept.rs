@@ -84,10 +84,11 @@ impl Attributed {
         Attributed { before }
     }
 
-    /// Operations compute the gradient of another one.
+    /// Operations compute the gradient of another one; of data, they belong to what they belonged to before.
     pub(crate) fn to_gradient(of: Origin) -> Attributed {
         let before = SCOPE.get();
-        SCOPE.set(Scope { line: of.line().map(|(line, _)| line), gradient: true });
+        let line = of.line().map(|(line, _)| line).or(before.line);
+        SCOPE.set(Scope { line, gradient: true });
         Attributed { before }
     }
 }

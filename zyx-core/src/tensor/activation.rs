@@ -207,6 +207,7 @@ const GELU_SATURATED: f64 = 16.0;
 const GELU: [f64; 2] = [0.797_884_560_802_865_4, 0.797_884_560_802_865_4 * 0.044_715];
 
 /// `tanh(x (a + b x^2))`, in the order that multiplies and adds at once.
+#[track_caller]
 fn gelu_gate(x: &Term) -> Term {
     let [a, b] = GELU;
     let gate = ((x.square() * b + a) * x).0.tanh();
@@ -217,6 +218,7 @@ fn gelu_gate(x: &Term) -> Term {
 }
 
 /// The derivative of the argument of [`gelu_gate`], held where the gate is open or shut.
+#[track_caller]
 fn gelu_slope(x: &Term) -> Term {
     let [a, b] = GELU;
     x.within(GELU_SATURATED).square() * (3.0 * b) + a

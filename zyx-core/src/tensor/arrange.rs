@@ -9,6 +9,7 @@ use super::axes::normalize;
 use super::convolution::Window;
 use super::join::MAX_PIECES;
 use crate::error::{Named, Result};
+use crate::origin::composed;
 use crate::shape::Shape;
 
 impl Tensor {
@@ -129,6 +130,7 @@ impl Tensor {
     /// When the result would have too many elements.
     #[track_caller]
     pub fn tile(&self, times: impl AsRef<[usize]>) -> Result<Tensor> {
+        let _here = composed();
         let times = times.as_ref();
         let rank = times.len().max(self.rank());
         let ones = |n: usize| std::iter::repeat_n(1, n);
@@ -155,6 +157,7 @@ impl Tensor {
     /// When the axis is out of range or the result would have too many elements.
     #[track_caller]
     pub fn repeat_interleave(&self, times: usize, axis: isize) -> Result<Tensor> {
+        let _here = composed();
         let axis = self.axis("repeat_interleave", axis)?;
         let mut split = self.shape().to_vec();
         split.insert(axis + 1, times);
@@ -258,6 +261,7 @@ impl Tensor {
     /// When a window does not fit or the step is 0.
     #[track_caller]
     pub fn unfold(&self, axis: isize, size: usize, step: usize) -> Result<Tensor> {
+        let _here = composed();
         let axis = self.axis("unfold", axis)?;
         let window = Window { kernel: size, stride: step, dilation: 1 };
         let windows = self.windows("unfold", axis, window)?;
@@ -295,6 +299,7 @@ impl Tensor {
     /// When the axis is out of range or too long.
     #[track_caller]
     pub fn unbind(&self, axis: isize) -> Result<Vec<Tensor>> {
+        let _here = composed();
         let position = self.axis("unbind", axis)?;
         let pieces = self.split(1, axis).named("unbind")?;
         // Of an axis without elements there is one piece, which is no entry.
@@ -317,6 +322,7 @@ impl Tensor {
     /// When the axis is out of range or there are too many positions.
     #[track_caller]
     pub fn tensor_split(&self, positions: impl AsRef<[usize]>, axis: isize) -> Result<Vec<Tensor>> {
+        let _here = composed();
         let axis = self.axis("tensor_split", axis)?;
         let extent = self.shape()[axis];
         if positions.as_ref().len() >= MAX_PIECES {
@@ -347,6 +353,7 @@ impl Tensor {
     /// When the extents do not add up to that of the axis.
     #[track_caller]
     pub fn split_with_sizes(&self, sizes: impl AsRef<[usize]>, axis: isize) -> Result<Vec<Tensor>> {
+        let _here = composed();
         let axis = self.axis("split_with_sizes", axis)?;
         let (sizes, extent) = (sizes.as_ref(), self.shape()[axis]);
         let total = sizes.iter().try_fold(0usize, |n, &size| n.checked_add(size));
@@ -380,6 +387,7 @@ impl Tensor {
     /// When shapes differ except along the joined axis, or there is no tensor.
     #[track_caller]
     pub fn hstack(tensors: &[&Tensor]) -> Result<Tensor> {
+        let _here = composed();
         let raised = tensors.iter().map(|x| x.atleast_1d()).collect::<Vec<_>>();
         let axis = if raised.first().is_some_and(|x| x.rank() == 1) { 0 } else { 1 };
         Tensor::cat(&raised.iter().collect::<Vec<_>>(), axis).named("hstack")
@@ -399,6 +407,7 @@ impl Tensor {
     /// When shapes differ except along the joined axis, or there is no tensor.
     #[track_caller]
     pub fn vstack(tensors: &[&Tensor]) -> Result<Tensor> {
+        let _here = composed();
         let raised = tensors.iter().map(|x| x.atleast_2d()).collect::<Vec<_>>();
         Tensor::cat(&raised.iter().collect::<Vec<_>>(), 0).named("vstack")
     }
@@ -417,6 +426,7 @@ impl Tensor {
     /// When shapes differ except along the joined axis, or there is no tensor.
     #[track_caller]
     pub fn dstack(tensors: &[&Tensor]) -> Result<Tensor> {
+        let _here = composed();
         let raised = tensors.iter().map(|x| x.atleast_3d()).collect::<Vec<_>>();
         Tensor::cat(&raised.iter().collect::<Vec<_>>(), 2).named("dstack")
     }
@@ -435,6 +445,7 @@ impl Tensor {
     /// When the numbers of rows differ, or there is no tensor.
     #[track_caller]
     pub fn column_stack(tensors: &[&Tensor]) -> Result<Tensor> {
+        let _here = composed();
         let column = |x: &&Tensor| {
             if x.rank() > 1 { (*x).clone() } else { x.reshape_unchecked([x.numel(), 1].into()) }
         };
@@ -506,6 +517,7 @@ impl Tensor {
     /// When the shapes do not broadcast.
     #[track_caller]
     pub fn broadcast_tensors(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let _here = composed();
         let mut shape = Shape::scalar();
         for x in tensors {
             match shape.broadcast(x.shape()).filter(Shape::is_possible) {
@@ -550,6 +562,7 @@ impl Tensor {
     /// When a tensor has more than two axes or there is none.
     #[track_caller]
     pub fn block_diag(tensors: &[&Tensor]) -> Result<Tensor> {
+        let _here = composed();
         if let Some(x) = tensors.iter().find(|x| x.rank() > 2) {
             let reason = "blocks have at most two axes".to_owned();
             return Err(Tensor::shape_error("block_diag", &[x], reason));

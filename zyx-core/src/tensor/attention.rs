@@ -15,6 +15,7 @@ use super::{Rng, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::shape::Shape;
 
 /// What [`Tensor::scaled_dot_product_attention`] does beyond softmax and products.
@@ -68,6 +69,7 @@ impl Tensor {
         value: &Tensor,
         options: Attention<'_>,
     ) -> Result<Tensor> {
+        let _here = composed();
         self.attend(key, value, options).named("scaled_dot_product_attention")
     }
 

@@ -15,6 +15,7 @@ use super::{Expr, History, Tensor};
 use crate::error::{Named, Result};
 use crate::graph::fourier::Form;
 use crate::graph::{GradientRule, Op, Perm};
+use crate::origin::composed;
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -61,6 +62,7 @@ impl Tensor {
         in_axes: &[Option<isize>],
         out_axis: isize,
     ) -> Result<Tensor> {
+        let _here = composed();
         if inputs.len() != in_axes.len() {
             let reason = format!("{} axes for {} inputs", in_axes.len(), inputs.len());
             return Err(Tensor::argument_error(OP, reason));

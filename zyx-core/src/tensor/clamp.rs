@@ -9,6 +9,7 @@ use super::formula::Term;
 use super::{Operand, Tensor};
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 
 macro_rules! unary_methods {
     ($($(#[$doc:meta])* $name:ident $in:tt => $out:tt |$x:ident| $body:expr;)*) => {
@@ -93,6 +94,7 @@ impl Tensor {
     /// When operands are tensors whose shapes do not broadcast.
     #[track_caller]
     pub fn clamp(&self, min: impl Operand, max: impl Operand) -> Result<Tensor> {
+        let _here = composed();
         let low = self.limited(BinaryOp::Max, &min);
         low.and_then(|x| x.limited(BinaryOp::Min, &max)).named("clamp")
     }
@@ -112,6 +114,7 @@ impl Tensor {
 
     /// A maximum or minimum with a constant. The gradient is 0 where the constant wins and, unless
     /// `closed`, where both are equal.
+    #[track_caller]
     pub(crate) fn bounded(&self, op: BinaryOp, bound: &Tensor, closed: bool) -> Tensor {
         let y = self.combine(op, bound);
         if !self.dtype().is_float() {
@@ -132,6 +135,7 @@ impl Tensor {
     /// assert_eq!(x.relu6().to_vec::<f32>()?, [0.0, 2.0, 6.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn relu6(&self) -> Tensor {
         self.hardtanh(0.0, 6.0)
     }
@@ -231,6 +235,7 @@ impl Tensor {
     /// When the weight has another number of elements.
     #[track_caller]
     pub fn prelu(&self, weight: &Tensor) -> Result<Tensor> {
+        let _here = composed();
         let channels = self.shape().get(1).copied().unwrap_or(1);
         let mut dims = vec![1; self.rank()];
         if weight.numel() == channels && self.rank() > 1 {

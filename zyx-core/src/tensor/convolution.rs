@@ -12,6 +12,7 @@ use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::graph::Op;
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::shape::Shape;
 use std::panic::Location;
 
@@ -142,6 +143,7 @@ impl Tensor {
         bias: Option<&Tensor>,
         options: Conv1dOptions,
     ) -> Result<Tensor> {
+        let _here = composed();
         let Conv1dOptions { stride, padding, dilation, groups } = options;
         self.convolve("conv1d", weight, bias, groups, |_| (stride, padding, dilation), 1)
     }
@@ -157,6 +159,7 @@ impl Tensor {
         of: impl Fn(usize) -> (usize, usize, usize),
         n: usize,
     ) -> Result<Tensor> {
+        let _here = composed();
         self.check_convolution(op, weight, bias, groups, n)?;
         let dtype = bias
             .iter()

@@ -8,6 +8,7 @@ use super::convolution::{Geometry, Window};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::shape::Shape;
 
 /// Stride, padding, dilation and groups of [`Tensor::conv3d`]; entries are for depth, height and
@@ -214,6 +215,7 @@ impl Tensor {
         bias: Option<&Tensor>,
         options: ConvTransposeOptions<N>,
     ) -> Result<Tensor> {
+        let _here = composed();
         let out = self.check_transposed(op, weight, bias, options)?;
         let extents = self.transposed_extents(op, weight, options)?;
         let dtypes = [self, weight].into_iter().chain(bias).map(Tensor::dtype);

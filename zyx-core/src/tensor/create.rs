@@ -5,6 +5,7 @@ use crate::dtype::{DType, Element};
 use crate::error::{Named, Result};
 use crate::graph::Op;
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::runtime::{Device, HostOwner};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -172,6 +173,7 @@ impl Tensor {
         Tensor::of_owner(&owner, dtype, shape.into(), device, true).named("from_shared")
     }
 
+    #[track_caller]
     fn of_owner(
         owner: &HostOwner,
         dtype: DType,
@@ -350,6 +352,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn linspace(start: f64, end: f64, n: usize, device: &Device) -> Tensor {
+        let _here = composed();
         let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
         // From both ends, so both are exact.
         let along = |at: Tensor, step: f64, from: f64| {

@@ -9,6 +9,7 @@ use super::{Axes, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 
@@ -151,6 +152,7 @@ impl Tensor {
         axis: isize,
         reverse: bool,
     ) -> Result<Vec<Tensor>> {
+        let _here = composed();
         const OP: &str = "associative_scan";
         let Some(first) = tensors.first() else {
             return Err(Tensor::argument_error(OP, "there is no tensor to scan".into()));
@@ -391,6 +393,7 @@ fn scan_pairs(
     all: Vec<Tensor>,
     axis: isize,
 ) -> Result<Vec<Tensor>> {
+    let _here = composed();
     let n = all[0].shape()[axis as usize];
     if n < 2 {
         return Ok(all);

@@ -8,6 +8,7 @@ use super::{History, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 
@@ -39,6 +40,7 @@ impl Tensor {
         inputs: &[&Tensor],
         tangents: &[&Tensor],
     ) -> Result<(Tensor, Tensor)> {
+        let _here = composed();
         const OP: &str = "jvp";
         let fits = |(x, t): (&&Tensor, &&Tensor)| {
             x.shape().same(t.shape()) && x.dtype() == t.dtype() && x.device() == t.device()

@@ -7,6 +7,7 @@ use super::Tensor;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -70,6 +71,7 @@ impl Tensor {
     /// Without axes, or when `a` and `b` are equal or out of range.
     #[track_caller]
     pub fn diag_embed(&self, offset: isize, a: isize, b: isize) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "diag_embed";
         let Some((&n, lead)) = self.shape().split_last() else {
             let reason = "there is no axis to place".to_owned();
@@ -159,6 +161,7 @@ impl Tensor {
     /// Unless it has two axes.
     #[track_caller]
     pub fn trace(&self) -> Result<Tensor> {
+        let _here = composed();
         if self.rank() != 2 {
             let reason = "needs two axes".to_owned();
             return Err(Tensor::shape_error("trace", &[self], reason));
@@ -187,6 +190,7 @@ impl Tensor {
         a: isize,
         b: isize,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "diagonal_scatter";
         let shape = self.diagonal(offset, a, b).named(OP)?.shape().clone();
         if !src.shape().same(&shape) || src.device() != self.device() {
@@ -231,6 +235,7 @@ impl Tensor {
         offset: isize,
         device: &Device,
     ) -> Result<Tensor> {
+        let _here = composed();
         check_listed("tril_indices", rows, columns)?;
         lower_indices([rows, columns], offset as i128, false, device).named("tril_indices")
     }
@@ -254,6 +259,7 @@ impl Tensor {
         offset: isize,
         device: &Device,
     ) -> Result<Tensor> {
+        let _here = composed();
         check_listed("triu_indices", rows, columns)?;
         upper_indices([rows, columns], offset as i128, device).named("triu_indices")
     }

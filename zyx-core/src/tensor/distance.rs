@@ -10,6 +10,7 @@ use super::{Axes, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::shape::Shape;
 
 impl Tensor {
@@ -107,6 +108,7 @@ impl Tensor {
     /// When the shapes do not broadcast or the axis is out of range.
     #[track_caller]
     pub fn cosine_similarity(&self, other: &Tensor, axis: isize, eps: f64) -> Result<Tensor> {
+        let _here = composed();
         self.cosine(other, axis, eps).named("cosine_similarity")
     }
 
@@ -174,6 +176,7 @@ impl Tensor {
     /// negative.
     #[track_caller]
     pub fn cdist(&self, other: &Tensor, p: f64) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "cdist";
         if self.rank() < 2 || other.rank() < 2 || self.shape().last() != other.shape().last() {
             let reason = "operands must be [.., n, d] and [.., m, d]".to_owned();
@@ -201,6 +204,7 @@ impl Tensor {
     /// When it is not a matrix, or `p` is NaN or negative.
     #[track_caller]
     pub fn pdist(&self, p: f64) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "pdist";
         let &[n, d] = self.shape().dims() else {
             let reason = "the rows of a matrix are compared".to_owned();
@@ -233,6 +237,7 @@ impl Tensor {
 }
 
 /// What belongs to pairs of different rows, in both triangles of `[n, n]`, with zeros between.
+#[track_caller]
 fn square_of_pairs(pairs: &Tensor, n: usize) -> Result<Tensor> {
     let rows = Tensor::iota(n, DType::I64, pairs.device());
     let (row, column) = (rows.unsqueeze(1)?, rows.unsqueeze(0)?);

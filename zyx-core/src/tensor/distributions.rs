@@ -9,6 +9,7 @@ use super::{Rng, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::runtime::Device;
 use crate::shape::Shape;
 
@@ -111,6 +112,7 @@ pub(super) fn drawn(
     device: &Device,
     numbers: impl FnOnce(&mut Draw<'_>) -> Result<Tensor>,
 ) -> Result<Tensor> {
+    let _here = composed();
     let made = draw(op, holds, what, (shape, dtype), rng, device);
     Ok(made.and_then(|mut d| numbers(&mut d)).named(op)?.cast(dtype))
 }
@@ -289,6 +291,7 @@ impl Tensor {
         axis: isize,
         rng: &mut Rng,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "gumbel_softmax";
         if tau.is_nan() || tau <= 0.0 {
             return Err(Tensor::argument_error(
@@ -332,6 +335,7 @@ impl Tensor {
         rng: &mut Rng,
         device: &Device,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "lognormal";
         let holds = mean.is_finite() && std >= 0.0 && std.is_finite();
         drawn(
@@ -474,6 +478,7 @@ impl Tensor {
         rng: &mut Rng,
         device: &Device,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "dirichlet";
         let n = concentration.len();
         let holds =

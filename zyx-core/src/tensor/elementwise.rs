@@ -6,6 +6,7 @@ use crate::dtype::{DType, DTypeSet};
 use crate::error::{Named, Result};
 use crate::graph::Op;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::origin::composed;
 use std::sync::Arc;
 
 impl Tensor {
@@ -352,6 +353,7 @@ impl Tensor {
     }
 
     /// A power of which the exponent may be known: products where it is a small whole number.
+    #[track_caller]
     pub(crate) fn raised(&self, y: &Tensor, exponent: Option<f64>) -> Tensor {
         let (x, float) = (self, self.dtype().is_float());
         match exponent {
@@ -366,6 +368,7 @@ impl Tensor {
     }
 
     /// A whole power by products, its derivatives too. Halves are multiplied in `f32`.
+    #[track_caller]
     fn whole_power(&self, n: i32) -> Tensor {
         match n {
             0 => return self.like(1.0),
@@ -388,6 +391,7 @@ impl Tensor {
     }
 
     /// The product of `n >= 1` times the tensor, by squaring; the third power is `x * x * x`.
+    #[track_caller]
     fn product_of(&self, n: u32) -> Tensor {
         match n {
             1 => self.clone(),
@@ -663,6 +667,7 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn lerp(&self, end: impl Operand, weight: impl Operand) -> Result<Tensor> {
+        let _here = composed();
         let (end, weight) = (end.resolve(self), weight.resolve(self));
         // Differences of integers without a sign would wrap before a fraction of them is taken.
         let [start, end] = [self, &end].map(|x| match weight.dtype().is_float() {

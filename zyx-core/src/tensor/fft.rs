@@ -14,6 +14,7 @@ use crate::error::{Named, Result};
 use crate::graph::Op;
 use crate::graph::fourier::{self, Form};
 use crate::lru::Lru;
+use crate::origin::composed;
 use crate::runtime::Device;
 use crate::schedule::strategies::fourier::longest;
 use crate::shape::Shape;
@@ -104,6 +105,7 @@ impl Tensor {
     /// When the axis is out of range, or the length is 0 or too large.
     #[track_caller]
     pub fn rfft(&self, n: Option<usize>, axis: isize, norm: FftNorm) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "rfft";
         let transformed = || {
             Tensor::check_operands(OP, &[self])?;
@@ -137,6 +139,7 @@ impl Tensor {
     /// As [`Tensor::fft`].
     #[track_caller]
     pub fn irfft(&self, n: Option<usize>, axis: isize, norm: FftNorm) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "irfft";
         let transformed = || {
             let place = self.check_complex(OP, axis)?;
@@ -261,6 +264,7 @@ impl Tensor {
     /// As [`Tensor::fft`].
     #[track_caller]
     pub fn fft2(&self, norm: FftNorm) -> Result<Tensor> {
+        let _here = composed();
         self.transformed_axes("fft2", &[-2, -1], norm, false).named("fft2")
     }
 
@@ -278,6 +282,7 @@ impl Tensor {
     /// As [`Tensor::fft`].
     #[track_caller]
     pub fn ifft2(&self, norm: FftNorm) -> Result<Tensor> {
+        let _here = composed();
         self.transformed_axes("ifft2", &[-2, -1], norm, true).named("ifft2")
     }
 
@@ -298,6 +303,7 @@ impl Tensor {
     /// When there are fewer than two axes, or a length is 0 or too large.
     #[track_caller]
     pub fn rfft2(&self, norm: FftNorm) -> Result<Tensor> {
+        let _here = composed();
         self.rfft(None, -1, norm).and_then(|y| y.fft(None, -2, norm)).named("rfft2")
     }
 
@@ -317,6 +323,7 @@ impl Tensor {
     /// As [`Tensor::irfft`].
     #[track_caller]
     pub fn irfft2(&self, n: Option<usize>, norm: FftNorm) -> Result<Tensor> {
+        let _here = composed();
         self.ifft(None, -2, norm).and_then(|y| y.irfft(n, -1, norm)).named("irfft2")
     }
 
@@ -335,6 +342,7 @@ impl Tensor {
     /// As [`Tensor::fft`].
     #[track_caller]
     pub fn fftn(&self, axes: &[isize], norm: FftNorm) -> Result<Tensor> {
+        let _here = composed();
         self.transformed_axes("fftn", axes, norm, false).named("fftn")
     }
 
@@ -352,6 +360,7 @@ impl Tensor {
     /// As [`Tensor::fft`].
     #[track_caller]
     pub fn ifftn(&self, axes: &[isize], norm: FftNorm) -> Result<Tensor> {
+        let _here = composed();
         self.transformed_axes("ifftn", axes, norm, true).named("ifftn")
     }
 
@@ -519,6 +528,7 @@ impl Tensor {
     }
 
     /// [`Tensor::fourier`] with the roots of unity that it multiplies by.
+    #[track_caller]
     pub(crate) fn fourier_with(&self, roots: &Tensor, form: Form) -> Tensor {
         let mut dims = self.shape().to_vec();
         dims[1] = fourier::lengths(form, dims[1])[2];
@@ -700,6 +710,7 @@ impl Tensor {
     /// When an axis is out of range or repeated.
     #[track_caller]
     pub fn fftshift(&self, axes: impl Axes) -> Result<Tensor> {
+        let _here = composed();
         let mask = self.axes("fftshift", axes)?;
         self.turned(mask, |n| n.div_ceil(2)).named("fftshift")
     }
@@ -718,6 +729,7 @@ impl Tensor {
     /// When an axis is out of range or repeated.
     #[track_caller]
     pub fn ifftshift(&self, axes: impl Axes) -> Result<Tensor> {
+        let _here = composed();
         let mask = self.axes("ifftshift", axes)?;
         self.turned(mask, |n| n / 2).named("ifftshift")
     }
@@ -746,6 +758,7 @@ impl Tensor {
     /// When `n` or `spacing` is 0, or `n` too large.
     #[track_caller]
     pub fn fftfreq(n: usize, spacing: f64, device: &Device) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "fftfreq";
         check_frequencies(OP, n, spacing).named(OP)?;
         let k = Tensor::iota(n, DType::I64, device);

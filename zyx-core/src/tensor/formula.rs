@@ -115,16 +115,19 @@ impl Term {
 
     /// At most `bound` (or at least, by [`BinaryOp::Max`]). The gradient is 0 beyond it, and at it
     /// too unless `closed`.
+    #[track_caller]
     pub(crate) fn bounded(&self, op: BinaryOp, bound: f64, closed: bool) -> Term {
         Term(self.0.bounded(op, &self.0.like(bound), closed))
     }
 
     /// Limited to `-limit ..= limit`, where the gradient is 1.
+    #[track_caller]
     pub(crate) fn within(&self, limit: f64) -> Term {
         self.bounded(BinaryOp::Max, -limit, true).bounded(BinaryOp::Min, limit, true)
     }
 
     /// `x` above zero, else `alpha (e^x - 1)`, whose slope is that at 0.
+    #[track_caller]
     pub(crate) fn elu(&self, alpha: f64) -> Term {
         // Held at 0 so that what is not chosen does not overflow.
         let low = Term(self.bounded(BinaryOp::Min, 0.0, true).0.expm1()) * alpha;

@@ -9,6 +9,7 @@ use super::Tensor;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 
@@ -186,6 +187,7 @@ impl Tensor {
     /// When the device fails.
     #[track_caller]
     pub fn nonzero(&self) -> Result<Tensor> {
+        let _here = composed();
         let columns = self.nonzero_columns("nonzero")?;
         if columns.is_empty() {
             let n = self.cast(DType::Bool).flat_nonzero("nonzero")?.0.numel();
@@ -208,6 +210,7 @@ impl Tensor {
     /// When the device fails.
     #[track_caller]
     pub fn argwhere(&self) -> Result<Tensor> {
+        let _here = composed();
         self.nonzero().named("argwhere")
     }
 
@@ -280,6 +283,7 @@ impl Tensor {
     /// When the leading axes differ, or the tensors are on different devices.
     #[track_caller]
     pub fn searchsorted(&self, values: &Tensor, right: bool) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "searchsorted";
         let rows = self.rank().max(1) - 1;
         let fits = self.rank() == 1

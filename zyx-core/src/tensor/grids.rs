@@ -5,6 +5,7 @@ use super::{Rng, Tensor};
 use crate::dtype::{DType, Element};
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -117,6 +118,7 @@ impl Tensor {
     /// When a tensor has more than one axis or the grid is too large.
     #[track_caller]
     pub fn meshgrid(tensors: &[&Tensor], indexing: Indexing) -> Result<Vec<Tensor>> {
+        let _here = composed();
         let rank = tensors.len();
         let shape: Shape = tensors.iter().map(|x| x.numel()).collect();
         if tensors.iter().any(|x| x.rank() > 1) || !shape.is_possible() {
@@ -150,6 +152,7 @@ impl Tensor {
     /// When a tensor has not one axis, there are too many combinations, or there is no tensor.
     #[track_caller]
     pub fn cartesian_prod(tensors: &[&Tensor]) -> Result<Tensor> {
+        let _here = composed();
         if let [x] = tensors {
             return Ok((*x).clone());
         }

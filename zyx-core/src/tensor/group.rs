@@ -25,6 +25,7 @@ use crate::ir::{Access, BarrierScope, Builder, Kernel, LoopKind, Space, Type, Va
 use crate::lru::Lru;
 use crate::ops::BinaryOp::{self, Add, And, Div, Eq, Le, Lt, Mul, Or, Rem, Sub};
 use crate::ops::{TernaryOp, UnaryOp};
+use crate::origin::composed;
 use crate::runtime::{Launch, Pinned};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -123,6 +124,7 @@ fn solved(
 /// that is not positive definite.
 #[track_caller]
 pub(super) fn cholesky(a: &Tensor) -> Result<std::result::Result<Tensor, usize>> {
+    let _here = composed();
     let x = matrices(a)?;
     let (batch, n, caps) = (x.shape()[0], x.order(), x.device().caps());
     let whole = n <= SIDE;

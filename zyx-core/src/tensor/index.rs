@@ -98,6 +98,7 @@ impl Tensor {
     }
 
     /// The vector that [`Tensor::along`] laid along an axis, if it did.
+    #[track_caller]
     pub(crate) fn vector_along(&self, axis: usize) -> Option<Tensor> {
         let n = self.shape()[axis];
         let vector = self.repeated()?;
@@ -105,6 +106,7 @@ impl Tensor {
     }
 
     /// What an expansion repeats, with the same conversions.
+    #[track_caller]
     fn repeated(&self) -> Option<Tensor> {
         let History::Expr(expr) = &*self.history() else { return None };
         let source = expr.srcs[0].as_ref()?;

@@ -13,6 +13,7 @@ use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::graph::is_index;
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
@@ -137,6 +138,7 @@ impl Tensor {
     /// tensors do not broadcast or hold floats, or a mask has not the shape of its axes.
     #[track_caller]
     pub fn index(&self, parts: &[Index]) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "index";
         let parts = self.complete(OP, parts)?;
         let picks = parts.iter().any(|part| matches!(part, Index::Tensor(_)));

@@ -10,6 +10,7 @@ use super::Tensor;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::shape::Shape;
 
 /// How [`Tensor::interpolate`] finds values between elements.
@@ -54,6 +55,7 @@ impl Tensor {
         mode: Interpolation,
         align_corners: bool,
     ) -> Result<Tensor> {
+        let _here = composed();
         self.resized("interpolate", size, None, (mode, align_corners)).named("interpolate")
     }
 
@@ -79,6 +81,7 @@ impl Tensor {
         mode: Interpolation,
         align_corners: bool,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "interpolate_by";
         let factors = !scale.is_empty() && scale.iter().all(|&f| f.is_finite() && f > 0.0);
         let Some(lead) = self.rank().checked_sub(scale.len()).filter(|_| factors) else {
@@ -246,6 +249,7 @@ impl Tensor {
         border: bool,
         align_corners: bool,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "grid_sample";
         let sampled = || {
             Tensor::check_operands(OP, &[self, grid])?;

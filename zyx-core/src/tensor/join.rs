@@ -140,6 +140,7 @@ impl Tensor {
     /// When the axis is out of range or `size` is 0.
     #[track_caller]
     pub fn split(&self, size: usize, axis: isize) -> Result<Vec<Tensor>> {
+        let _here = composed();
         let axis = self.axis("split", axis)?;
         if size == 0 {
             return Err(Tensor::shape_error("split", &[self], "pieces of extent 0".into()));
@@ -195,6 +196,7 @@ impl Tensor {
     /// When there is not one number per axis.
     #[track_caller]
     pub fn repeat(&self, times: impl AsRef<[usize]>) -> Result<Tensor> {
+        let _here = composed();
         let times = times.as_ref();
         if times.len() != self.rank() {
             let reason = format!("{times:?} does not name each of {} axes", self.rank());

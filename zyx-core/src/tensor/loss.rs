@@ -9,6 +9,7 @@ use super::formula::Term;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 
 /// What becomes of the single terms of a loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -83,6 +84,7 @@ impl Tensor {
     /// As [`Tensor::cross_entropy`], and when `label_smoothing` is not in `0 ..= 1`.
     #[track_caller]
     pub fn cross_entropy_with(&self, target: &Tensor, options: CrossEntropy) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "cross_entropy";
         let smoothing = options.label_smoothing;
         if !(0.0..=1.0).contains(&smoothing) {
@@ -302,6 +304,7 @@ impl Tensor {
         beta: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
+        let _here = composed();
         self.huber_loss(target, beta, reduction).and_then(|y| y.div(beta)).named("smooth_l1_loss")
     }
 
@@ -321,6 +324,7 @@ impl Tensor {
     /// When the shapes differ.
     #[track_caller]
     pub fn bce_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let _here = composed();
         let (x, y) = self.paired("bce_loss", target)?;
         let floor = |t: Tensor| t.bounded(BinaryOp::Max, &t.like(-100.0), false);
         let yes = y.combine(BinaryOp::Mul, &floor(x.log()));

@@ -10,6 +10,7 @@ use super::{Reduction, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 
 /// Which class is the blank, and what becomes of the losses.
 ///
@@ -59,6 +60,7 @@ impl Tensor {
         target_lengths: &Tensor,
         options: Ctc,
     ) -> Result<Tensor> {
+        let _here = composed();
         self.ctc(targets, [input_lengths, target_lengths], options).named("ctc_loss")
     }
 

@@ -7,6 +7,7 @@ use super::{CrossEntropy, Reduction, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 
 /// How [`Tensor::poisson_nll_loss`] reads its input.
 ///
@@ -188,6 +189,7 @@ impl Tensor {
         weight: &Tensor,
         options: CrossEntropy,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "nll_loss_weighted";
         let classes = self.shape().get(usize::from(self.rank() > 1)).copied().unwrap_or(0);
         let target = &target.within(OP, 0, classes, options.ignore_index);
@@ -221,6 +223,7 @@ impl Tensor {
         weight: Option<&Tensor>,
         reduction: Reduction,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "binary_cross_entropy";
         let terms = || {
             let (x, y) = (self.wide(), target.wide());
@@ -261,6 +264,7 @@ impl Tensor {
         pos_weight: Option<&Tensor>,
         reduction: Reduction,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "binary_cross_entropy_with_logits";
         let terms = || {
             let (x, y) = self.paired(OP, target)?;
@@ -321,6 +325,7 @@ impl Tensor {
     /// When the shapes differ.
     #[track_caller]
     pub fn poisson_nll_loss(&self, target: &Tensor, options: PoissonNll) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "poisson_nll_loss";
         let terms = || {
             let PoissonNll { log_input, full, eps, .. } = options;
@@ -369,6 +374,7 @@ impl Tensor {
         eps: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "gaussian_nll_loss";
         let terms = || {
             let (x, y) = self.paired(OP, target)?;

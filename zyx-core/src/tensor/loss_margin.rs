@@ -7,6 +7,7 @@ use super::{Reduction, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::shape::Shape;
 
 /// How [`Tensor::triplet_margin_loss`] measures.
@@ -93,6 +94,7 @@ impl Tensor {
         negative: &Tensor,
         options: TripletMargin,
     ) -> Result<Tensor> {
+        let _here = composed();
         let terms = || {
             Tensor::check_operands("triplet_margin_loss", &[self, positive, negative])?;
             let TripletMargin { margin, p, eps, swap, .. } = options;
@@ -131,6 +133,7 @@ impl Tensor {
         margin: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "cosine_embedding_loss";
         let terms = || {
             Tensor::check_operands(OP, &[self, other, target])?;
@@ -170,6 +173,7 @@ impl Tensor {
         margin: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "margin_ranking_loss";
         let terms = || {
             Tensor::check_operands(OP, &[self, other, target])?;
@@ -200,6 +204,7 @@ impl Tensor {
         margin: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "hinge_embedding_loss";
         let terms = || {
             Tensor::check_operands(OP, &[self, target])?;
@@ -225,6 +230,7 @@ impl Tensor {
     /// When the shapes do not broadcast.
     #[track_caller]
     pub fn soft_margin_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "soft_margin_loss";
         let terms = || {
             Tensor::check_operands(OP, &[self, target])?;
@@ -332,6 +338,7 @@ impl Tensor {
         weight: Option<&Tensor>,
         reduction: Reduction,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "multilabel_soft_margin_loss";
         let terms = || {
             let (x, y) = self.paired(OP, target)?;
@@ -429,18 +436,21 @@ impl Hinges {
     }
 
     /// Of each class of a row the element, for all that it meets.
+    #[track_caller]
     fn each(&self, x: &Tensor) -> Tensor {
         let column = Shape::from([self.pairs[0], self.pairs[1], 1]);
         x.reshape_unchecked(column).broadcast_unchecked(&self.pairs)
     }
 
     /// The elements of a row, for each of its classes.
+    #[track_caller]
     fn all(&self, x: &Tensor) -> Tensor {
         let row = Shape::from([self.pairs[0], 1, self.pairs[1]]);
         x.reshape_unchecked(row).broadcast_unchecked(&self.pairs)
     }
 
     /// Whether a class is the one listed.
+    #[track_caller]
     fn is_listed(&self) -> Tensor {
         let numbers = Tensor::iota(self.pairs[1], DType::I64, self.listed.device());
         let numbers = numbers.broadcast_unchecked(self.listed.shape());
@@ -448,12 +458,14 @@ impl Hinges {
     }
 
     /// `1 - (y - x)`.
+    #[track_caller]
     fn gap(x: &Tensor, y: &Tensor) -> Tensor {
         let apart = x.combine(BinaryOp::Sub, y);
         apart.combine(BinaryOp::Add, &apart.like(1.0))
     }
 
     /// Of each class and each listed one by how much the first comes too near.
+    #[track_caller]
     fn gaps(&self) -> Tensor {
         let chosen = self.all(&self.scores).gather_unchecked(2, &self.all(&self.listed));
         Hinges::gap(&self.each(&self.scores), &chosen)

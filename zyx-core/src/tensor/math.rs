@@ -12,6 +12,7 @@ use super::series;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LN_10, PI};
 
 macro_rules! unary_methods {
@@ -219,6 +220,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Tensor {
+        let _here = composed();
         let most = match self.dtype() {
             DType::F16 => half::f16::MAX.to_f64(),
             DType::BF16 => half::bf16::MAX.to_f64(),
@@ -492,6 +494,7 @@ fn sinc(x: &Term) -> Term {
 
 /// The derivative of `sin(u) / u`, with `u = pi x`, by `x`: near 0, where what follows from the
 /// formula is a difference of large numbers, its series in `u`, `(-1)^k 2k / (2k + 1)! u^(2k - 1)`.
+#[track_caller]
 fn sinc_slope(x: &Term, y: &Term) -> Term {
     let u = x.within(0.5) * PI;
     let mut factorial = 1.0;

@@ -11,6 +11,7 @@ use super::{Operand, Tensor};
 use crate::dtype::{Class, DType, DTypeSet};
 use crate::error::{Named, Result};
 use crate::ops::{BinaryOp, UnaryOp};
+use crate::origin::composed;
 use crate::scalar::Scalar;
 use std::f64::consts::LN_2;
 
@@ -122,6 +123,7 @@ fn copysign(x: &Tensor, y: &Tensor) -> Tensor {
 /// signs.
 #[track_caller]
 fn nextafter(x: &Tensor, y: &Tensor) -> Tensor {
+    let _here = composed();
     let dtype = x.dtype();
     let int = match dtype.bits() {
         16 => DType::I16,
@@ -209,6 +211,7 @@ fn heaviside(x: &Tensor, y: &Tensor) -> Tensor {
 /// two (Newton's steps double the bits that are right), which vectors do, unlike divisions.
 #[track_caller]
 fn lcm(x: &Tensor, y: &Tensor) -> Tensor {
+    let _here = composed();
     let divisor = x.combine(BinaryOp::Gcd, y).unsigned_bits();
     let [x_bits, y_bits] = [x, y].map(|v| v.abs().unsigned_bits());
     let unsigned = divisor.dtype();
@@ -306,6 +309,7 @@ impl Tensor {
         atol: f64,
         equal_nan: bool,
     ) -> Result<Tensor> {
+        let _here = composed();
         let (x, y) = Tensor::unify("isclose", self, &other.lend(self), NUMBERS)?;
         let equal = x.combine(BinaryOp::Eq, &y);
         let distance = match x.dtype().class() {

@@ -4,6 +4,7 @@ use super::axes::{normalize, place};
 use super::{Expr, History, Tensor};
 use crate::error::{Named, Result};
 use crate::graph::{Op, Perm};
+use crate::origin::composed;
 use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -400,6 +401,7 @@ impl Tensor {
     /// When the axis is out of range, `step` is 0 or `start` lies outside.
     #[track_caller]
     pub fn stride(&self, axis: isize, start: usize, step: usize) -> Result<Tensor> {
+        let _here = composed();
         let axis = self.axis("stride", axis)?;
         let extent = self.shape()[axis];
         if step == 0 || start > extent {

@@ -6,6 +6,7 @@
 use super::{Axes, Tensor};
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::shape::Shape;
 
 /// What [`Tensor::batch_norm`] gives.
@@ -234,6 +235,7 @@ impl Tensor {
         weight: Option<&Tensor>,
         bias: Option<&Tensor>,
     ) -> Result<Tensor> {
+        let _here = composed();
         let weight = weight.map(|w| self.per_channel(op, w)).transpose().named(op)?;
         let bias = bias.map(|b| self.per_channel(op, b)).transpose().named(op)?;
         self.affine(op, weight.as_ref(), bias.as_ref())
@@ -311,6 +313,7 @@ impl Tensor {
         bias: Option<&Tensor>,
         eps: f64,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "batch_norm_with";
         Tensor::check_eps(OP, eps)?;
         self.check_channels(OP)?;

@@ -6,6 +6,7 @@
 use super::convolution::Window;
 use super::{Pool, Tensor};
 use crate::error::{Named, Result};
+use crate::origin::composed;
 use crate::shape::Shape;
 
 /// What is found beyond the ends of an axis.
@@ -44,6 +45,7 @@ impl Tensor {
     /// (one less for [`PadMode::Reflect`]).
     #[track_caller]
     pub fn pad_mode(&self, padding: impl AsRef<[(usize, usize)]>, mode: PadMode) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "pad_mode";
         let padding = padding.as_ref();
         match mode {
@@ -118,6 +120,7 @@ impl Tensor {
 
     #[track_caller]
     fn columns(&self, op: &'static str, of: Pool<2>) -> Result<Tensor> {
+        let _here = composed();
         Tensor::check_operands(op, &[self])?;
         let &[n, channels, _, _] = self.shape().dims() else {
             let reason = "needs [n, channels, height, width]".to_owned();
@@ -154,6 +157,7 @@ impl Tensor {
     /// When the columns are not those of such windows, or do not hold floats.
     #[track_caller]
     pub fn col2im(&self, output: [usize; 2], windows: Pool<2>) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "col2im";
         let folded = || {
             Tensor::check_operands(OP, &[self])?;
@@ -204,6 +208,7 @@ impl Tensor {
     /// Below rank 3, or when `r^2` is 0 or does not divide the channels.
     #[track_caller]
     pub fn pixel_shuffle(&self, r: usize) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "pixel_shuffle";
         let fail = || {
             let reason =
@@ -240,6 +245,7 @@ impl Tensor {
     /// Below rank 3, or when `r` is 0 or does not divide height and width.
     #[track_caller]
     pub fn pixel_unshuffle(&self, r: usize) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "pixel_unshuffle";
         let fail = || {
             let reason = format!("needs [.., channels, height, width], extents multiples of {r}");
@@ -274,6 +280,7 @@ impl Tensor {
     /// Below rank 2, or when `groups` does not divide the channels.
     #[track_caller]
     pub fn channel_shuffle(&self, groups: usize) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "channel_shuffle";
         let fits = match self.shape().dims() {
             [_, channels, ..] => groups > 0 && channels.is_multiple_of(groups),

@@ -9,6 +9,7 @@ use super::convolution::Window;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 
@@ -135,6 +136,7 @@ impl Tensor {
 
     #[track_caller]
     fn every_window<const N: usize>(&self, op: &'static str, pool: &Pool<N>) -> Result<Tensor> {
+        let _here = composed();
         let first = self.rank() - N;
         let last_first = (0..N).rev();
         last_first

@@ -5,6 +5,7 @@
 use super::{Pool, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::origin::composed;
 use crate::shape::Shape;
 
 impl Tensor {
@@ -359,6 +360,7 @@ impl Tensor {
         if shape.numel() == 0 || self.numel() == 0 {
             return Ok(Tensor::zeros(shape, self.dtype(), self.device()));
         }
+        let _here = composed();
         let flat = |x: &Tensor| {
             let n = x.numel() / lead.iter().product::<usize>();
             x.reshape([lead, &[n]].concat())

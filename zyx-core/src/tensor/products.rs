@@ -6,6 +6,7 @@ use super::axes::normalize;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::shape::Shape;
 
 impl Tensor {
@@ -143,6 +144,7 @@ impl Tensor {
     /// When there are more than 8 axes, or the result is too large.
     #[track_caller]
     pub fn kron(&self, other: &Tensor) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "kron";
         let blocks = || {
             Tensor::check_operands(OP, &[self, other])?;
@@ -175,6 +177,7 @@ impl Tensor {
     /// When the extents are not three, or the shapes do not broadcast.
     #[track_caller]
     pub fn cross(&self, other: &Tensor, axis: isize) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "cross";
         let product = || {
             let (x, y) = Tensor::unify(OP, self, other, BinaryOp::Mul.domain())?;
@@ -250,6 +253,7 @@ impl Tensor {
     /// When `a` and `b` are not matrices that fit, or `self` does not broadcast to their product.
     #[track_caller]
     pub fn addmm(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
+        let _here = composed();
         a.check_ranks("addmm", b, 2, 2)?;
         a.matmul(b).and_then(|y| self.blended(&y, beta, alpha)).named("addmm")
     }
@@ -270,6 +274,7 @@ impl Tensor {
     /// As [`Tensor::bmm`], and when `self` does not broadcast to the product.
     #[track_caller]
     pub fn baddbmm(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
+        let _here = composed();
         a.bmm(b).and_then(|y| self.blended(&y, beta, alpha)).named("baddbmm")
     }
 
@@ -308,6 +313,7 @@ impl Tensor {
     /// When there are fewer than two operands, one is not a matrix, or inner extents differ.
     #[track_caller]
     pub fn multi_dot(operands: &[&Tensor]) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "multi_dot";
         let n = operands.len();
         let is_matrix = |(i, t): (usize, &&Tensor)| match t.rank() {
@@ -355,6 +361,7 @@ impl Tensor {
     /// When the shapes do not broadcast or the axis is out of range.
     #[track_caller]
     pub fn vecdot(&self, other: &Tensor, axis: isize) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "vecdot";
         let product = || {
             Tensor::check_operands(OP, &[self, other])?;

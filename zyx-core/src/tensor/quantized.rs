@@ -8,6 +8,7 @@
 use super::Tensor;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::origin::composed;
 
 /// The two eight-bit floats of the Open Compute Project (OFP8, 2023).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -165,6 +166,7 @@ impl QuantizedMatrix {
     /// divide the columns (and, with four bits, is odd).
     #[track_caller]
     pub fn new(weight: &Tensor, bits: u32, group: usize) -> Result<QuantizedMatrix> {
+        let _here = composed();
         const OP: &str = "QuantizedMatrix::new";
         let quantized = || {
             let fail = |reason: &str| Tensor::shape_error(OP, &[weight], reason.to_owned());
@@ -214,6 +216,7 @@ impl QuantizedMatrix {
     /// When the parts do not fit each other.
     #[track_caller]
     pub fn dequantize(&self) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "QuantizedMatrix::dequantize";
         let widened = || {
             let in_order = self.widened()?.permute([0, 2, 3, 1])?;
@@ -292,6 +295,7 @@ impl QuantizedMatrix {
     /// When the extents differ.
     #[track_caller]
     pub fn matmul(&self, x: &Tensor) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "QuantizedMatrix::matmul";
         let product = || {
             let (columns, parts) = (self.columns(), self.parts());

@@ -7,6 +7,7 @@ use super::distributions::{Draw, drawn};
 use super::{Rng, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::origin::composed;
 use crate::runtime::Device;
 use crate::shape::Shape;
 
@@ -150,6 +151,7 @@ impl Tensor {
         rng: &mut Rng,
         device: &Device,
     ) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "binomial";
         let holds = (0.0..=1.0).contains(&p) && f64::from(trials) <= TABLE;
         drawn(
@@ -202,6 +204,7 @@ impl Tensor {
     /// asked for than there are classes to draw without replacement.
     #[track_caller]
     pub fn multinomial(&self, samples: usize, replacement: bool, rng: &mut Rng) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "multinomial";
         let drawn = |rng: &mut Rng| {
             Tensor::check_operands(OP, &[self])?;

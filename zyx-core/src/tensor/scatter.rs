@@ -9,6 +9,7 @@ use super::{Operand, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 
@@ -300,6 +301,7 @@ impl Tensor {
     /// with axes.
     #[track_caller]
     pub fn index_fill(&self, axis: isize, index: &Tensor, value: impl Operand) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "index_fill";
         let (axis, index) = self.vector_of_places(OP, axis, index, None)?;
         let hit = match index.vector_along(axis) {

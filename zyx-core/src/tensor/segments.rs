@@ -169,6 +169,7 @@ impl Tensor {
 
     /// Where elements of a tensor of this shape stand in memory that have these positions along an
     /// axis; the number of its elements for positions outside.
+    #[track_caller]
     fn places_of(&self, axis: usize, shape: &Shape) -> Tensor {
         let stride = |axis: usize| shape[axis + 1..].iter().product::<usize>() as f64;
         let outside = self.combine(BinaryOp::Lt, &self.like(0.0));
@@ -187,6 +188,7 @@ impl Tensor {
     }
 
     /// The ranges `starts .. ends` of a vector reduced, each in one order.
+    #[track_caller]
     fn reduce_ranges(&self, op: BinaryOp, starts: Tensor, ends: Tensor) -> Result<Tensor> {
         let identity = op.identity(self.dtype()).expect("invariant: such ops alone are sorted");
         let number = |n: usize| starts.constant(Scalar::from(n as i64));

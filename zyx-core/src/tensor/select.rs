@@ -34,6 +34,7 @@ struct Rows<'a> {
 
 impl Tensor {
     /// A column `[rows, 1]` beside each element of rows `[rows, n]`.
+    #[track_caller]
     fn beside_rows(&self, rows: &Tensor) -> Tensor {
         self.broadcast_unchecked(rows.shape())
     }

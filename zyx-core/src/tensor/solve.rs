@@ -11,6 +11,7 @@ use super::factor::{self, Matrix, Triangle};
 use super::group;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::origin::composed;
 use crate::shape::Shape;
 
 /// Most matrices without elements in a batch: they take no memory on a device, and some on the host.
@@ -114,6 +115,7 @@ impl Tensor {
     /// When these are not square matrices, or one is not positive definite.
     #[track_caller]
     pub fn cholesky(&self) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "cholesky";
         let factor = || {
             self.check_matrices(OP, true)?;
@@ -165,6 +167,7 @@ impl Tensor {
     /// When the shapes do not fit.
     #[track_caller]
     pub fn triangular_solve(&self, b: &Tensor, upper: bool, unit: bool) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "triangular_solve";
         let solved = || {
             let (a, b) = self.system(OP, b)?;
@@ -234,6 +237,7 @@ impl Tensor {
     /// When the shapes do not fit.
     #[track_caller]
     pub fn cholesky_solve(&self, b: &Tensor, upper: bool) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "cholesky_solve";
         let solved = || {
             let (a, b) = self.system(OP, b)?;
@@ -285,6 +289,7 @@ impl Tensor {
     /// When the shapes do not fit or a matrix is singular.
     #[track_caller]
     pub fn solve(&self, b: &Tensor) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "solve";
         let solved = || {
             let vectors =
@@ -342,6 +347,7 @@ impl Tensor {
     /// When these are not square matrices, or one is singular.
     #[track_caller]
     pub fn inv(&self) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "inv";
         let inverse = || {
             self.check_matrices(OP, true)?;
@@ -357,6 +363,7 @@ impl Tensor {
     }
 
     /// Each determinant, its sign and the logarithm of its magnitude.
+    #[track_caller]
     fn determinants(&self) -> Result<[Tensor; 3]> {
         let dims = Shape::from(&self.shape()[..self.rank() - 2]);
         if self.in_groups(self) && group::eliminates(self.order(), self.device().caps()) {
@@ -398,6 +405,7 @@ impl Tensor {
     /// When these are not square matrices.
     #[track_caller]
     pub fn det(&self) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "det";
         let det = || {
             self.check_matrices(OP, true)?;
@@ -427,6 +435,7 @@ impl Tensor {
     /// When these are not square matrices.
     #[track_caller]
     pub fn slogdet(&self) -> Result<(Tensor, Tensor)> {
+        let _here = composed();
         const OP: &str = "slogdet";
         let both = || {
             self.check_matrices(OP, true)?;

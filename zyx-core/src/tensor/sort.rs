@@ -13,6 +13,7 @@ use crate::dtype::{Class, DType};
 use crate::error::{Named, Result};
 use crate::graph::Op;
 use crate::ops::{BinaryOp, UnaryOp};
+use crate::origin::composed;
 use crate::scalar::Scalar;
 use crate::schedule::strategies::block_radix_sort::Block;
 use crate::shape::Shape;
@@ -52,6 +53,7 @@ impl Tensor {
     /// When the axis is out of range or has `2^32` elements or more.
     #[track_caller]
     pub fn sort(&self, axis: isize, descending: bool) -> Result<(Tensor, Tensor)> {
+        let _here = composed();
         let axis = self.sortable("sort", axis)?;
         let n = self.shape()[axis];
         if n <= SHORT || self.dtype().size() > 4 || self.numel() == 0 {
@@ -100,6 +102,7 @@ impl Tensor {
     }
 
     /// Where each position stands among these, of which each occurs once along the axis.
+    #[track_caller]
     fn inverse_permutation(&self, axis: usize) -> Tensor {
         let n = self.shape()[axis];
         let mut dims = vec![1; self.rank()];
@@ -113,6 +116,7 @@ impl Tensor {
 
     /// The elements at positions along an axis, no two of which are the same, given the inverse, too, by
     /// which the gradient is gathered: where each position stands among them, and -1 for those that do not.
+    #[track_caller]
     pub(super) fn permuted(&self, axis: usize, by: Tensor, inverse: Tensor) -> Result<Tensor> {
         let y = self.detach().gather_unchecked(axis, &by);
         y.with_gradient(&[self], move |_, _, dy| {
@@ -134,6 +138,7 @@ impl Tensor {
     /// As [`Tensor::sort`].
     #[track_caller]
     pub fn argsort(&self, axis: isize, descending: bool) -> Result<Tensor> {
+        let _here = composed();
         Ok(self.order_along("argsort", axis, descending)?.1)
     }
 
@@ -171,6 +176,7 @@ impl Tensor {
     /// When there are fewer than `k` elements or the axis is out of range.
     #[track_caller]
     pub fn topk(&self, k: usize, axis: isize, largest: bool) -> Result<(Tensor, Tensor)> {
+        let _here = composed();
         let axis = self.sortable("topk", axis)?;
         let n = self.shape()[axis];
         if k > n {
@@ -196,6 +202,7 @@ impl Tensor {
     /// When there is no such element or the axis is out of range.
     #[track_caller]
     pub fn kthvalue(&self, k: usize, axis: isize) -> Result<(Tensor, Tensor)> {
+        let _here = composed();
         let axis = self.sortable("kthvalue", axis)?;
         let n = self.shape()[axis];
         if k == 0 || k > n {
@@ -262,6 +269,7 @@ impl Tensor {
     }
 
     /// The bits as unsigned integers.
+    #[track_caller]
     pub(super) fn unsigned_bits(&self) -> Tensor {
         self.bitcast(self.key_dtypes().0).expect("invariant: the widths are equal")
     }
@@ -306,6 +314,7 @@ impl Tensor {
     }
 
     /// A place (`i64`) of the order for each row of `[rows, n]`.
+    #[track_caller]
     pub(super) fn each_row(&self, place: usize) -> Tensor {
         Tensor::full([self.shape()[0], 1], place as i64, self.device())
     }

@@ -13,6 +13,7 @@ use super::group::{self, Wanted};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 
 /// Which norm [`Tensor::matrix_norm`] is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -120,6 +121,7 @@ impl Tensor {
     /// When these are not matrices.
     #[track_caller]
     pub fn qr(&self) -> Result<(Tensor, Tensor)> {
+        let _here = composed();
         const OP: &str = "qr";
         let factors = || {
             self.check_matrices(OP, false)?;
@@ -183,6 +185,7 @@ impl Tensor {
     /// When these are not square matrices.
     #[track_caller]
     pub fn eigh(&self) -> Result<(Tensor, Tensor)> {
+        let _here = composed();
         const OP: &str = "eigh";
         let both = || {
             self.check_matrices(OP, true)?;
@@ -238,6 +241,7 @@ impl Tensor {
     /// When these are not matrices.
     #[track_caller]
     pub fn svd(&self) -> Result<(Tensor, Tensor, Tensor)> {
+        let _here = composed();
         const OP: &str = "svd";
         let three = || {
             self.check_matrices(OP, false)?;
@@ -307,6 +311,7 @@ impl Tensor {
     /// When these are not matrices.
     #[track_caller]
     pub fn svdvals(&self) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "svdvals";
         let values = || {
             self.check_matrices(OP, false)?;
@@ -351,6 +356,7 @@ impl Tensor {
     /// When the shapes do not fit. A matrix that lacks rank gives infinities or NaN.
     #[track_caller]
     pub fn lstsq(&self, b: &Tensor) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "lstsq";
         let solved = || {
             self.check_matrices(OP, false)?;
@@ -402,6 +408,7 @@ impl Tensor {
     /// When these are not matrices.
     #[track_caller]
     pub fn pinv(&self, rtol: Option<f64>) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "pinv";
         let inverse = || {
             self.check_matrices(OP, false)?;
@@ -443,6 +450,7 @@ impl Tensor {
     /// When these are not matrices.
     #[track_caller]
     pub fn matrix_rank(&self, rtol: Option<f64>) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "matrix_rank";
         let rank = || {
             self.check_matrices(OP, false)?;
@@ -455,6 +463,7 @@ impl Tensor {
     }
 
     /// The largest along the last axis of numbers that are not negative: of none 0.
+    #[track_caller]
     fn largest(&self) -> Result<Tensor> {
         match self.order() {
             0 => self.sum(-1),
@@ -476,6 +485,7 @@ impl Tensor {
     /// When these are not matrices.
     #[track_caller]
     pub fn cond(&self) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "cond";
         let cond = || {
             let s = self.svdvals()?;
@@ -502,6 +512,7 @@ impl Tensor {
     /// When these are not matrices.
     #[track_caller]
     pub fn matrix_norm(&self, norm: MatrixNorm) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "matrix_norm";
         let of = || {
             self.check_matrices(OP, false)?;
@@ -536,6 +547,7 @@ impl Tensor {
     /// When these are not square matrices, or the power is negative and one is singular.
     #[track_caller]
     pub fn matrix_power(&self, n: i64) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "matrix_power";
         let power = || {
             self.check_matrices(OP, true)?;
@@ -582,6 +594,7 @@ impl Tensor {
     /// When these are not square matrices.
     #[track_caller]
     pub fn matrix_exp(&self) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "matrix_exp";
         let exponential = || {
             self.check_matrices(OP, true)?;

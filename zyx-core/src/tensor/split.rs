@@ -3,6 +3,7 @@
 use super::Tensor;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::origin::composed;
 use crate::shape::Shape;
 
 impl Tensor {
@@ -78,6 +79,7 @@ impl Tensor {
     /// When this does not hold integers, or the shape has no axis.
     #[track_caller]
     pub fn unravel_index(&self, shape: impl Into<Shape>) -> Result<Vec<Tensor>> {
+        let _here = composed();
         const OP: &str = "unravel_index";
         let shape = shape.into();
         if !self.dtype().is_int() {

@@ -9,6 +9,7 @@ use super::{Axes, Tensor};
 use crate::dtype::{Class, DType};
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
+use crate::origin::composed;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 
@@ -125,6 +126,7 @@ impl Tensor {
     /// When the axis is out of range or empty.
     #[track_caller]
     pub fn median(&self, axis: isize) -> Result<(Tensor, Tensor)> {
+        let _here = composed();
         let axis = self.not_empty("median", axis)?;
         let n = self.shape()[axis];
         let at = self.along_last(axis, 1, |rows| {
@@ -159,6 +161,7 @@ impl Tensor {
     /// When the axis is out of range or empty.
     #[track_caller]
     pub fn mode(&self, axis: isize) -> Result<(Tensor, Tensor)> {
+        let _here = composed();
         let (axis, sorted, order) = self.sorted_not_empty("mode", axis)?;
         let mut dims = vec![1; self.rank()];
         dims[axis] = self.shape()[axis];
@@ -217,6 +220,7 @@ impl Tensor {
     /// When a `q` lies outside `0 ..= 1`, or the axis is out of range or empty.
     #[track_caller]
     pub fn quantile(&self, q: &[f64], axis: isize) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "quantile";
         if q.is_empty() || !q.iter().all(|q| (0.0..=1.0).contains(q)) {
             let reason = format!("{q:?} are no numbers of 0 ..= 1");
@@ -285,6 +289,7 @@ impl Tensor {
     /// When there are too many elements or the device fails.
     #[track_caller]
     pub fn unique(&self) -> Result<Unique> {
+        let _here = composed();
         let flat = self.flatten();
         let fixed = flat.detach();
         let (sorted, order) = match flat.span().named("unique")? {
@@ -328,6 +333,7 @@ impl Tensor {
     }
 
     /// How far integers are above the smallest, whose bits are given.
+    #[track_caller]
     fn above(&self, low: u64) -> Tensor {
         let bits = self.unsigned_bits();
         bits.combine(BinaryOp::Sub, &bits.argument(Scalar::from_bits(bits.dtype(), low)))
@@ -364,6 +370,7 @@ impl Tensor {
     /// When there are too many elements or the device fails.
     #[track_caller]
     pub fn unique_consecutive(&self) -> Result<Unique> {
+        let _here = composed();
         let flat = self.flatten();
         if !flat.shape().is_possible() {
             let reason = "there are too many elements".to_owned();
@@ -373,6 +380,7 @@ impl Tensor {
     }
 
     /// The runs of equal elements of a vector, and where they start.
+    #[track_caller]
     fn runs(&self) -> Result<(Unique, Tensor)> {
         let n = self.numel();
         let begins = self.begins_runs(0)?.contiguous();

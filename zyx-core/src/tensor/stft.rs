@@ -7,6 +7,7 @@ use super::{FftNorm, PadMode, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp::{Add, Lt, Min, Sub};
+use crate::origin::composed;
 use crate::runtime::Device;
 
 /// Most pieces of a frame that are added one by one.
@@ -61,6 +62,7 @@ impl Tensor {
     /// When a frame is longer than the signal, the window does not fit, or `n_fft` or `hop` is 0.
     #[track_caller]
     pub fn stft(&self, frames: Stft<'_>) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "stft";
         let transformed = || {
             Tensor::check_operands(OP, &[self])?;
@@ -115,6 +117,7 @@ impl Tensor {
     /// When the frames are not those of such transforms, or the result is shorter than `length`.
     #[track_caller]
     pub fn istft(&self, frames: Stft<'_>, length: Option<usize>) -> Result<Tensor> {
+        let _here = composed();
         const OP: &str = "istft";
         let transformed = || {
             let Stft { n_fft, hop, center, .. } = frames;
@@ -310,12 +313,14 @@ struct Places {
 
 impl Places {
     /// Periods from the nearer end, 0 to 1 / 2.
+    #[track_caller]
     fn half(&self) -> Term {
         &self.near * (1.0 / self.period)
     }
 
     /// `sin^2(pi p)` where `p` periods have passed: its series within a quarter of a period of
     /// the ends, 1 less that in the middle.
+    #[track_caller]
     fn sine(&self) -> Term {
         // (1 - cos y) / 2 with y = 2 pi p up to pi / 2.
         let square = (&self.turn * (std::f64::consts::PI / self.period)).square();
@@ -339,6 +344,7 @@ fn window(
     device: &Device,
     formula: impl Fn(&Places) -> Term,
 ) -> Tensor {
+    let _here = composed();
     if n == 1 {
         return Tensor::ones([1], dtype, device);
     }

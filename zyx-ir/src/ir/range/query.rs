@@ -197,9 +197,7 @@ impl Ranges<'_> {
             }
             Op::Binary { op, x, y } if op.is_comparison() && !kernel.ty(x).dtype.is_float() => {
                 match sum(&self.forms[x.idx()], &self.forms[y.idx()], -1) {
-                    Some(form) => {
-                        decide(op, Query::new(self, &[], None).form(&form))
-                    }
+                    Some(form) => decide(op, Query::new(self, &[], None).form(&form)),
                     None => decide(op, of(x).add(of(y).neg())),
                 }
             }
