@@ -137,6 +137,14 @@ pub(crate) fn read(object: &Bound<'_, PyAny>) -> PyResult<Host> {
         return Ok(Host::Numbers { shape: vec![], values: vec![number] });
     }
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        // Of named results, as those of `sort`, one is meant.
+        let named =
+            !object.is_exact_instance_of::<PyList>() && !object.is_exact_instance_of::<PyTuple>();
+        if named && object.try_iter()?.any(|x| x.is_ok_and(|x| x.is_instance_of::<PyTensor>())) {
+            let text =
+                "several results are no tensor: take one of them, as `.values` or by its number";
+            return Err(PyTypeError::new_err(text));
+        }
         return nested(object);
     }
     if let Ok(tensor) = object.cast::<PyTensor>() {

@@ -93,8 +93,8 @@ ONE | f(x, 0); f(x, -1); f(x, 3) | cumsum cumprod softmax log_softmax softmin lo
 ONE | f(x, 0); f(x, -1); f(x, 1, keepdim=True); f(x, dim=(0, 1)); f(x, 3) | sum mean nansum nanmean logsumexp std var
 ONE | f(x, 0); f(x, -1); f(x, dim=(0, 1)) | count_nonzero
 ONE | f(x, 0); f(x, -1); f(x, 3) | prod cummax cummin sort median mode
-ONE | f(x, 0); f(x, -1); f(x, 3) | max | m.amax(x, 0); m.amax(x, -1); m.amax(x, 3)
-ONE | f(x, 0); f(x, -1); f(x, 3) | min | m.amin(x, 0); m.amin(x, -1); m.amin(x, 3)
+ONE | f(x, axis=0); f(x, axis=-1); f(x, axis=3) | max | m.amax(x, 0); m.amax(x, -1); m.amax(x, 3)
+ONE | f(x, axis=0); f(x, axis=-1); f(x, axis=3) | min | m.amin(x, 0); m.amin(x, -1); m.amin(x, 3)
 ONE | f(x); f(x, 0) | aminmax | m.aminmax(x); m.aminmax(x, dim=0)
 ONE | f(x); f(x, 0) | std_mean | m.std_mean(x); m.std_mean(x, dim=0)
 ONE | f(x); f(x, 0) | var_mean | m.var_mean(x); m.var_mean(x, dim=0)

@@ -71,7 +71,7 @@ def test_what_is_missing_is_explained():
         (lambda: nn.Module().register_forward_hook, "around it"), (lambda: layer.register_forward_hook, "around it"),
         (lambda: zyx.amp, "MasterWeights"), (lambda: zyx.cuda.amp, "MasterWeights"), (lambda: zyx.autograd.Function, "with_gradient"),
         (lambda: zyx.utils.checkpoint, "zyx.checkpoint"), (lambda: zyx.onnx.export, "Rust"), (lambda: nn.parallel, "communicate"),
-        (lambda: x.max(0).values, r"x\.max\(dim\)"), (lambda: nn.nonsense, "'zyx.nn' has no attribute 'nonsense'$"),
+        (lambda: x.max(axis=0).values, r"x\.max\(dim\)"), (lambda: nn.nonsense, "'zyx.nn' has no attribute 'nonsense'$"),
     ]:  # fmt: skip
         with pytest.raises(AttributeError, match=text):
             get()
@@ -94,9 +94,15 @@ def test_sizes_and_dtypes():
     assert zyx.randint(low=1, high=2, size=(2,), generator=zyx.Rng(3)).tolist() == [1, 1]
     assert zyx.randint(high=1, size=(2,)).tolist() == zyx.randint(1, size=(2,)).tolist() == [0, 0]
     y = zyx.tensor([2.0, 3.0, 1.0])
-    for found, values, indices in [(y.sort(), [1, 2, 3], [2, 0, 1]), (zyx.topk(y, k=1), [3], [1]), (y.cummax(dim=0), [2, 3, 3], [0, 1, 1])]:
+    for found, values, indices in [(y.sort(), [1, 2, 3], [2, 0, 1]), (zyx.topk(y, k=1), [3], [1]), (y.max(0), 3, 1), (zyx.min(y, dim=-1), 1, 2), (y.median(0), 2, 0),
+                                   (y.cummax(dim=0), [2, 3, 3], [0, 1, 1])]:
         assert found.values.tolist() == values and found.indices.tolist() == indices and found == tuple(found)
         assert pickle.loads(pickle.dumps(found)).values.tolist() == values
+        for wrong in [lambda: y - found, lambda: zyx.tensor(found), lambda: zyx.maximum(y, found)]:
+            with pytest.raises(TypeError, match="several results.*values|Selected"):
+                wrong()
+    values, indices = zyx.max(zyx.tensor([[1.0, 3.0], [5.0, 4.0]]), 1)
+    assert values.tolist() == [3, 5] and indices.tolist() == [1, 0] and y.max(axis=0).item() == y.amax(0).item() == 3
     assert zyx.multinomial(zyx.tensor([[0.0, 1.0]]), num_samples=1).tolist() == [[1]]
     a = zyx.tensor(np.random.default_rng(0).normal(size=(2, 3, 6)).astype("float32"))
     b = zyx.tensor(np.random.default_rng(1).normal(size=(2, 3)).astype("float32"))

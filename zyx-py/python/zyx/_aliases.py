@@ -196,8 +196,8 @@ METHODS = (expand_as, view_as, reshape_as, type_as, is_floating_point, element_s
 # Names of PyTorch, and how the same is written.
 HALVES = "model.to(dtype) with zyx.optim.MasterWeights and LossScaler"
 ELSEWHERE = {
-    "max_values": "x.max(dim)",
-    "values": "x.max(dim) and x.min(dim) are the values", "indices": "x.argmax(dim) and x.argmin(dim)",
+    "max_values": "x.amax(dim)", "values": "x.max(dim), as x.max(axis=n) is the values alone",
+    "indices": "x.max(dim), or x.argmax(dim)",
     "type": "x.to(dtype) and x.dtype", "H": "x.mT",
     "retain_grad": "zyx.grad(loss, x), which gives the gradient of any tensor",
     "register_hook": "x.with_gradient(..), or change p.grad between backward() and step()",

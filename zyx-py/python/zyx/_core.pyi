@@ -868,14 +868,19 @@ class Tensor:
     def prod_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Product. Integers are multiplied in 64 bits; the product of nothing is 1."""
 
-    def max(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
-        """Largest element; NaN if there is one; `-inf` or the dtype's minimum of nothing."""
+    def max(self, axis: Axes | None = None, keepdim: _bool = False) -> Any:
+        """Largest element; NaN if there is one; `-inf` or the dtype's minimum of nothing. With one axis,
+        given by place or as `dim`, the values and their positions (`i64`), as PyTorch does; as `axis`
+        the values alone, as NumPy does.
+        """
 
     def max_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Largest element; NaN if there is one; `-inf` or the dtype's minimum of nothing."""
 
-    def min(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
-        """Smallest element; NaN if there is one; `inf` or the dtype's maximum of nothing."""
+    def min(self, axis: Axes | None = None, keepdim: _bool = False) -> Any:
+        """Smallest element; NaN if there is one; `inf` or the dtype's maximum of nothing. With one axis
+        values or both, see `max`.
+        """
 
     def min_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Smallest element; NaN if there is one; `inf` or the dtype's maximum of nothing."""

@@ -50,7 +50,7 @@ def inv(x, /):
 def _largest(x, axes=-1, keepdims=False):
     """The largest of numbers that are not negative: of none 0."""
     none = 0 in [x.shape[axis] for axis in ([axes] if isinstance(axes, int) else axes)]
-    return (x.sum if none else x.max)(axes, keepdim=keepdims)
+    return (x.sum if none else x.amax)(axes, keepdim=keepdims)
 
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
@@ -61,10 +61,10 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
         found = x.svdvals().sum(-1)
     elif ord in (2, -2):
         values = x.svdvals()
-        found = _largest(values) if ord == 2 else values.min(-1)
+        found = _largest(values) if ord == 2 else values.amin(-1)
     elif ord in (1, -1, _xp.inf, -_xp.inf):
         sums = x.abs().sum(-2 if abs(ord) == 1 else -1)
-        found = _largest(sums) if ord > 0 else sums.min(-1)
+        found = _largest(sums) if ord > 0 else sums.amin(-1)
     else:
         raise ValueError(f"{ord!r} is no norm of matrices")
     return found.unsqueeze(-1).unsqueeze(-1) if keepdims else found
@@ -146,7 +146,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     if ord == _xp.inf:
         return _largest(size, axes, keepdims)
     if ord == -_xp.inf:
-        return size.min(axes, keepdim=keepdims)
+        return size.amin(axes, keepdim=keepdims)
     if ord == 0:
         return (x != 0).cast(x.dtype).sum(axes, keepdim=keepdims)
     return (size**ord).sum(axes, keepdim=keepdims) ** (1 / ord)

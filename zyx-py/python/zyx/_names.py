@@ -119,12 +119,15 @@ def _scaled(name):
 
 
 def _extreme(name, of_two):
-    method, of_two = getattr(Tensor, name), getattr(Tensor, of_two)
+    method, of_two, place = getattr(Tensor, name), getattr(Tensor, of_two), getattr(Tensor, "arg" + name)
 
     def extreme(self, *given, other=None, **named):
-        if other is None and not (len(given) == 1 and isinstance(given[0], Tensor)):
-            return method(self, *given, **named) if named else method(self, *given)
-        return of_two(self, *given) if other is None else of_two(self, other)
+        if other is not None or len(given) == 1 and isinstance(given[0], Tensor):
+            return of_two(self, *given) if other is None else of_two(self, other)
+        found = method(self, *given, **named) if named else method(self, *given)
+        # PyTorch's `dim`, also by place, asks for values and positions, NumPy's `axis` for values.
+        dim = given[0] if given else named.get("dim")
+        return Selected((found, place(self, *given, **named))) if hasattr(dim, "__index__") else found
 
     return name, extreme
 
@@ -167,7 +170,8 @@ def _selecting(name):
     method = getattr(Tensor, name)
 
     def select(self, *given, **named):
-        return Selected(method(self, *given, **named))
+        found = method(self, *given, **named)
+        return Selected(found) if type(found) is tuple else found
 
     return name, select
 
@@ -242,7 +246,7 @@ def install():
             _view(), _numpy(), _pairwise_distance()]  # fmt: skip
     made += [_like(name + "_like") for name in ("rand", "randn", "randint", "zeros", "ones", "full")]
     made += [_with_mean("var_mean"), _with_mean("std_mean")]
-    made += [_selecting(name) for name in ("sort", "topk", "kthvalue", "mode", "cummax", "cummin")]
+    made += [_selecting(name) for name in ("sort", "topk", "kthvalue", "mode", "median", "cummax", "cummin")]
     made += [_in_dtype(name) for name in ("nansum", "nanmean", "softmin", "norm")]
     for name, function in made:
         setattr(Tensor, name, _as(getattr(Tensor, name), function))

@@ -708,14 +708,14 @@ def max(x, /, *, axis=None, keepdims=False):
     """Largest element."""
     _check("max", x, *_NUMBERS)
     _not_empty("max", x, axis)
-    return x.max(_axes(x, axis), keepdim=keepdims)
+    return x.amax(_axes(x, axis), keepdim=keepdims)
 
 
 def min(x, /, *, axis=None, keepdims=False):
     """Smallest element."""
     _check("min", x, *_NUMBERS)
     _not_empty("min", x, axis)
-    return x.min(_axes(x, axis), keepdim=keepdims)
+    return x.amin(_axes(x, axis), keepdim=keepdims)
 
 
 def _not_empty(name, x, axis):
