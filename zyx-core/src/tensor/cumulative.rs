@@ -152,8 +152,8 @@ impl Tensor {
         axis: isize,
         reverse: bool,
     ) -> Result<Vec<Tensor>> {
-        let _here = composed();
         const OP: &str = "associative_scan";
+        let _here = composed();
         let Some(first) = tensors.first() else {
             return Err(Tensor::argument_error(OP, "there is no tensor to scan".into()));
         };

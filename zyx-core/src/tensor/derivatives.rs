@@ -40,8 +40,8 @@ impl Tensor {
         inputs: &[&Tensor],
         tangents: &[&Tensor],
     ) -> Result<(Tensor, Tensor)> {
-        let _here = composed();
         const OP: &str = "jvp";
+        let _here = composed();
         let fits = |(x, t): (&&Tensor, &&Tensor)| {
             x.shape().same(t.shape()) && x.dtype() == t.dtype() && x.device() == t.device()
         };

@@ -71,8 +71,8 @@ impl Tensor {
     /// Without axes, or when `a` and `b` are equal or out of range.
     #[track_caller]
     pub fn diag_embed(&self, offset: isize, a: isize, b: isize) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "diag_embed";
+        let _here = composed();
         let Some((&n, lead)) = self.shape().split_last() else {
             let reason = "there is no axis to place".to_owned();
             return Err(Tensor::shape_error(OP, &[self], reason));
@@ -190,8 +190,8 @@ impl Tensor {
         a: isize,
         b: isize,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "diagonal_scatter";
+        let _here = composed();
         let shape = self.diagonal(offset, a, b).named(OP)?.shape().clone();
         if !src.shape().same(&shape) || src.device() != self.device() {
             let reason = format!("the source must have the shape {shape} and be on one device");

@@ -176,8 +176,8 @@ impl Tensor {
     /// negative.
     #[track_caller]
     pub fn cdist(&self, other: &Tensor, p: f64) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "cdist";
+        let _here = composed();
         if self.rank() < 2 || other.rank() < 2 || self.shape().last() != other.shape().last() {
             let reason = "operands must be [.., n, d] and [.., m, d]".to_owned();
             return Err(Tensor::shape_error(OP, &[self, other], reason));
@@ -204,8 +204,8 @@ impl Tensor {
     /// When it is not a matrix, or `p` is NaN or negative.
     #[track_caller]
     pub fn pdist(&self, p: f64) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "pdist";
+        let _here = composed();
         let &[n, d] = self.shape().dims() else {
             let reason = "the rows of a matrix are compared".to_owned();
             return Err(Tensor::shape_error(OP, &[self], reason));

@@ -291,8 +291,8 @@ impl Tensor {
         axis: isize,
         rng: &mut Rng,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "gumbel_softmax";
+        let _here = composed();
         if tau.is_nan() || tau <= 0.0 {
             return Err(Tensor::argument_error(
                 OP,
@@ -335,8 +335,8 @@ impl Tensor {
         rng: &mut Rng,
         device: &Device,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "lognormal";
+        let _here = composed();
         let holds = mean.is_finite() && std >= 0.0 && std.is_finite();
         drawn(
             OP,
@@ -478,8 +478,8 @@ impl Tensor {
         rng: &mut Rng,
         device: &Device,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "dirichlet";
+        let _here = composed();
         let n = concentration.len();
         let holds =
             (1..=4096).contains(&n) && concentration.iter().all(|a| *a > 0.0 && a.is_finite());

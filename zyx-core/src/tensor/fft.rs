@@ -105,8 +105,8 @@ impl Tensor {
     /// When the axis is out of range, or the length is 0 or too large.
     #[track_caller]
     pub fn rfft(&self, n: Option<usize>, axis: isize, norm: FftNorm) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "rfft";
+        let _here = composed();
         let transformed = || {
             Tensor::check_operands(OP, &[self])?;
             let axis = self.axis(OP, axis)?;
@@ -139,8 +139,8 @@ impl Tensor {
     /// As [`Tensor::fft`].
     #[track_caller]
     pub fn irfft(&self, n: Option<usize>, axis: isize, norm: FftNorm) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "irfft";
+        let _here = composed();
         let transformed = || {
             let place = self.check_complex(OP, axis)?;
             let n = n.unwrap_or(2 * self.shape()[place].saturating_sub(1));
@@ -758,8 +758,8 @@ impl Tensor {
     /// When `n` or `spacing` is 0, or `n` too large.
     #[track_caller]
     pub fn fftfreq(n: usize, spacing: f64, device: &Device) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "fftfreq";
+        let _here = composed();
         check_frequencies(OP, n, spacing).named(OP)?;
         let k = Tensor::iota(n, DType::I64, device);
         let k = k.ge(n.div_ceil(2) as i64).and_then(|late| late.where_(k.sub(n as i64)?, &k));

@@ -283,8 +283,8 @@ impl Tensor {
     /// When the leading axes differ, or the tensors are on different devices.
     #[track_caller]
     pub fn searchsorted(&self, values: &Tensor, right: bool) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "searchsorted";
+        let _here = composed();
         let rows = self.rank().max(1) - 1;
         let fits = self.rank() == 1
             || self.rank() > 1

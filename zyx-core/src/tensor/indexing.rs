@@ -138,8 +138,8 @@ impl Tensor {
     /// tensors do not broadcast or hold floats, or a mask has not the shape of its axes.
     #[track_caller]
     pub fn index(&self, parts: &[Index]) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "index";
+        let _here = composed();
         let parts = self.complete(OP, parts)?;
         let picks = parts.iter().any(|part| matches!(part, Index::Tensor(_)));
         let (mut x, mut axis) = (self.clone(), 0);

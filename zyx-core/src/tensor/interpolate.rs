@@ -81,8 +81,8 @@ impl Tensor {
         mode: Interpolation,
         align_corners: bool,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "interpolate_by";
+        let _here = composed();
         let factors = !scale.is_empty() && scale.iter().all(|&f| f.is_finite() && f > 0.0);
         let Some(lead) = self.rank().checked_sub(scale.len()).filter(|_| factors) else {
             let reason = format!("{scale:?} are not positive factors of the last axes");
@@ -249,8 +249,8 @@ impl Tensor {
         border: bool,
         align_corners: bool,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "grid_sample";
+        let _here = composed();
         let sampled = || {
             Tensor::check_operands(OP, &[self, grid])?;
             let fits = match (self.shape().dims(), grid.shape().dims()) {

@@ -8,7 +8,6 @@
 use super::Tensor;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::origin::composed;
 use crate::runtime::{Buffer, Device};
 use crate::schedule::{Traced, any_unknown};
 use crate::shape::Shape;
@@ -143,7 +142,6 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Jit<F> {
 
     #[track_caller]
     fn trace(&self, inputs: &[&Tensor], values: &[Option<Buffer>]) -> Result<Arc<Traced>> {
-        let _here = composed();
         let kind = |x: &&Tensor| (x.shape().clone(), x.dtype(), x.device().clone());
         let kinds: Vec<(Shape, DType, Device)> = inputs.iter().map(kind).collect();
         let unknown = kinds

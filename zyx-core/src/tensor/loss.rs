@@ -84,8 +84,8 @@ impl Tensor {
     /// As [`Tensor::cross_entropy`], and when `label_smoothing` is not in `0 ..= 1`.
     #[track_caller]
     pub fn cross_entropy_with(&self, target: &Tensor, options: CrossEntropy) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "cross_entropy";
+        let _here = composed();
         let smoothing = options.label_smoothing;
         if !(0.0..=1.0).contains(&smoothing) {
             let reason = format!("label_smoothing is {smoothing}, not in 0 ..= 1");

@@ -189,8 +189,8 @@ impl Tensor {
         weight: &Tensor,
         options: CrossEntropy,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "nll_loss_weighted";
+        let _here = composed();
         let classes = self.shape().get(usize::from(self.rank() > 1)).copied().unwrap_or(0);
         let target = &target.within(OP, 0, classes, options.ignore_index);
         let loss = || {
@@ -223,8 +223,8 @@ impl Tensor {
         weight: Option<&Tensor>,
         reduction: Reduction,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "binary_cross_entropy";
+        let _here = composed();
         let terms = || {
             let (x, y) = (self.wide(), target.wide());
             x.bce_loss(&y, Reduction::None)?.factored(OP, weight)
@@ -264,8 +264,8 @@ impl Tensor {
         pos_weight: Option<&Tensor>,
         reduction: Reduction,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "binary_cross_entropy_with_logits";
+        let _here = composed();
         let terms = || {
             let (x, y) = self.paired(OP, target)?;
             let terms = match pos_weight {
@@ -325,8 +325,8 @@ impl Tensor {
     /// When the shapes differ.
     #[track_caller]
     pub fn poisson_nll_loss(&self, target: &Tensor, options: PoissonNll) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "poisson_nll_loss";
+        let _here = composed();
         let terms = || {
             let PoissonNll { log_input, full, eps, .. } = options;
             let (x, y) = self.paired(OP, target)?;
@@ -374,8 +374,8 @@ impl Tensor {
         eps: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "gaussian_nll_loss";
+        let _here = composed();
         let terms = || {
             let (x, y) = self.paired(OP, target)?;
             Tensor::check_operands(OP, &[self, var])?;

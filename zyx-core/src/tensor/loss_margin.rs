@@ -133,8 +133,8 @@ impl Tensor {
         margin: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "cosine_embedding_loss";
+        let _here = composed();
         let terms = || {
             Tensor::check_operands(OP, &[self, other, target])?;
             let (x, y) = (self.wide(), other.wide());
@@ -173,8 +173,8 @@ impl Tensor {
         margin: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "margin_ranking_loss";
+        let _here = composed();
         let terms = || {
             Tensor::check_operands(OP, &[self, other, target])?;
             let gap = self.wide().sub(other.wide())?;
@@ -204,8 +204,8 @@ impl Tensor {
         margin: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "hinge_embedding_loss";
+        let _here = composed();
         let terms = || {
             Tensor::check_operands(OP, &[self, target])?;
             let x = self.wide();
@@ -230,8 +230,8 @@ impl Tensor {
     /// When the shapes do not broadcast.
     #[track_caller]
     pub fn soft_margin_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "soft_margin_loss";
+        let _here = composed();
         let terms = || {
             Tensor::check_operands(OP, &[self, target])?;
             let x = self.wide();
@@ -338,8 +338,8 @@ impl Tensor {
         weight: Option<&Tensor>,
         reduction: Reduction,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "multilabel_soft_margin_loss";
+        let _here = composed();
         let terms = || {
             let (x, y) = self.paired(OP, target)?;
             let mut terms = x.softplus().sub(&x.mul(&y)?)?;

@@ -184,7 +184,6 @@ pub(crate) struct Expr {
 
 impl Expr {
     /// The sources the value is computed from: an alias's inputs are there for gradients alone.
-    #[track_caller]
     pub(crate) fn operands(&self) -> impl DoubleEndedIterator<Item = &Tensor> {
         let n = if let Op::Alias(_) = self.op { 1 } else { 3 };
         self.srcs[..n].iter().flatten()
@@ -193,7 +192,6 @@ impl Expr {
     /// The source of a copy from another device than `here`, where the node is. All other sources
     /// are on their node's device.
     #[inline]
-    #[track_caller]
     pub(crate) fn source_elsewhere(&self, here: &Device) -> Option<&Tensor> {
         let Op::Copy = self.op else { return None };
         self.srcs[0].as_ref().filter(|source| source.device() != here)

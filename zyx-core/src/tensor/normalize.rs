@@ -313,8 +313,8 @@ impl Tensor {
         bias: Option<&Tensor>,
         eps: f64,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "batch_norm_with";
+        let _here = composed();
         Tensor::check_eps(OP, eps)?;
         self.check_channels(OP)?;
         let x = self.working();

@@ -45,8 +45,8 @@ impl Tensor {
     /// (one less for [`PadMode::Reflect`]).
     #[track_caller]
     pub fn pad_mode(&self, padding: impl AsRef<[(usize, usize)]>, mode: PadMode) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "pad_mode";
+        let _here = composed();
         let padding = padding.as_ref();
         match mode {
             PadMode::Zeros => return self.pad(padding).named(OP),
@@ -157,8 +157,8 @@ impl Tensor {
     /// When the columns are not those of such windows, or do not hold floats.
     #[track_caller]
     pub fn col2im(&self, output: [usize; 2], windows: Pool<2>) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "col2im";
+        let _here = composed();
         let folded = || {
             Tensor::check_operands(OP, &[self])?;
             let size = windows.kernel[0].saturating_mul(windows.kernel[1]);
@@ -208,8 +208,8 @@ impl Tensor {
     /// Below rank 3, or when `r^2` is 0 or does not divide the channels.
     #[track_caller]
     pub fn pixel_shuffle(&self, r: usize) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "pixel_shuffle";
+        let _here = composed();
         let fail = || {
             let reason =
                 format!("needs [.., channels, height, width], channels a multiple of {r}^2");
@@ -245,8 +245,8 @@ impl Tensor {
     /// Below rank 3, or when `r` is 0 or does not divide height and width.
     #[track_caller]
     pub fn pixel_unshuffle(&self, r: usize) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "pixel_unshuffle";
+        let _here = composed();
         let fail = || {
             let reason = format!("needs [.., channels, height, width], extents multiples of {r}");
             Tensor::shape_error(OP, &[self], reason)
@@ -280,8 +280,8 @@ impl Tensor {
     /// Below rank 2, or when `groups` does not divide the channels.
     #[track_caller]
     pub fn channel_shuffle(&self, groups: usize) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "channel_shuffle";
+        let _here = composed();
         let fits = match self.shape().dims() {
             [_, channels, ..] => groups > 0 && channels.is_multiple_of(groups),
             _ => false,

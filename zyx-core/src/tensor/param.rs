@@ -115,7 +115,6 @@ impl Param {
         tied.as_ref().map_or_else(|| self.clone(), |tie| tie.to.clone())
     }
 
-    #[track_caller]
     fn write(&self) -> RwLockWriteGuard<'_, Tensor> {
         self.0.value.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -376,7 +375,6 @@ impl Param {
     }
 
     /// The value and the name, unless the value is being replaced, perhaps by this thread.
-    #[track_caller]
     pub(crate) fn named_value(&self) -> Option<(Tensor, Arc<str>)> {
         let root = self.root();
         let value = match root.0.value.try_read() {

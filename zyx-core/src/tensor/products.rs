@@ -144,8 +144,8 @@ impl Tensor {
     /// When there are more than 8 axes, or the result is too large.
     #[track_caller]
     pub fn kron(&self, other: &Tensor) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "kron";
+        let _here = composed();
         let blocks = || {
             Tensor::check_operands(OP, &[self, other])?;
             let rank = self.rank().max(other.rank());
@@ -177,8 +177,8 @@ impl Tensor {
     /// When the extents are not three, or the shapes do not broadcast.
     #[track_caller]
     pub fn cross(&self, other: &Tensor, axis: isize) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "cross";
+        let _here = composed();
         let product = || {
             let (x, y) = Tensor::unify(OP, self, other, BinaryOp::Mul.domain())?;
             let place = x.axis(OP, axis)?;
@@ -313,8 +313,8 @@ impl Tensor {
     /// When there are fewer than two operands, one is not a matrix, or inner extents differ.
     #[track_caller]
     pub fn multi_dot(operands: &[&Tensor]) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "multi_dot";
+        let _here = composed();
         let n = operands.len();
         let is_matrix = |(i, t): (usize, &&Tensor)| match t.rank() {
             1 => i == 0 || i + 1 == n,
@@ -361,8 +361,8 @@ impl Tensor {
     /// When the shapes do not broadcast or the axis is out of range.
     #[track_caller]
     pub fn vecdot(&self, other: &Tensor, axis: isize) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "vecdot";
+        let _here = composed();
         let product = || {
             Tensor::check_operands(OP, &[self, other])?;
             let dtype = self.dtype().promote(other.dtype());

@@ -166,8 +166,8 @@ impl QuantizedMatrix {
     /// divide the columns (and, with four bits, is odd).
     #[track_caller]
     pub fn new(weight: &Tensor, bits: u32, group: usize) -> Result<QuantizedMatrix> {
-        let _here = composed();
         const OP: &str = "QuantizedMatrix::new";
+        let _here = composed();
         let quantized = || {
             let fail = |reason: &str| Tensor::shape_error(OP, &[weight], reason.to_owned());
             let &[rows, columns] = weight.shape().dims() else {
@@ -216,8 +216,8 @@ impl QuantizedMatrix {
     /// When the parts do not fit each other.
     #[track_caller]
     pub fn dequantize(&self) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "QuantizedMatrix::dequantize";
+        let _here = composed();
         let widened = || {
             let in_order = self.widened()?.permute([0, 2, 3, 1])?;
             in_order.reshape([self.packed.shape()[0], self.columns()])
@@ -295,8 +295,8 @@ impl QuantizedMatrix {
     /// When the extents differ.
     #[track_caller]
     pub fn matmul(&self, x: &Tensor) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "QuantizedMatrix::matmul";
+        let _here = composed();
         let product = || {
             let (columns, parts) = (self.columns(), self.parts());
             let Some((&last, leading)) = x.shape().dims().split_last() else {

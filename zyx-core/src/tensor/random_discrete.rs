@@ -151,8 +151,8 @@ impl Tensor {
         rng: &mut Rng,
         device: &Device,
     ) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "binomial";
+        let _here = composed();
         let holds = (0.0..=1.0).contains(&p) && f64::from(trials) <= TABLE;
         drawn(
             OP,
@@ -204,8 +204,8 @@ impl Tensor {
     /// asked for than there are classes to draw without replacement.
     #[track_caller]
     pub fn multinomial(&self, samples: usize, replacement: bool, rng: &mut Rng) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "multinomial";
+        let _here = composed();
         let drawn = |rng: &mut Rng| {
             Tensor::check_operands(OP, &[self])?;
             let fail = |reason: &str| Tensor::shape_error(OP, &[self], reason.to_owned());

@@ -301,8 +301,8 @@ impl Tensor {
     /// with axes.
     #[track_caller]
     pub fn index_fill(&self, axis: isize, index: &Tensor, value: impl Operand) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "index_fill";
+        let _here = composed();
         let (axis, index) = self.vector_of_places(OP, axis, index, None)?;
         let hit = match index.vector_along(axis) {
             Some(vector) => {

@@ -115,8 +115,8 @@ impl Tensor {
     /// When these are not square matrices, or one is not positive definite.
     #[track_caller]
     pub fn cholesky(&self) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "cholesky";
+        let _here = composed();
         let factor = || {
             self.check_matrices(OP, true)?;
             let x = self.widest();
@@ -167,8 +167,8 @@ impl Tensor {
     /// When the shapes do not fit.
     #[track_caller]
     pub fn triangular_solve(&self, b: &Tensor, upper: bool, unit: bool) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "triangular_solve";
+        let _here = composed();
         let solved = || {
             let (a, b) = self.system(OP, b)?;
             a.triangular(&b, upper, unit)
@@ -237,8 +237,8 @@ impl Tensor {
     /// When the shapes do not fit.
     #[track_caller]
     pub fn cholesky_solve(&self, b: &Tensor, upper: bool) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "cholesky_solve";
+        let _here = composed();
         let solved = || {
             let (a, b) = self.system(OP, b)?;
             let l = if upper { a.t() } else { a };
@@ -289,8 +289,8 @@ impl Tensor {
     /// When the shapes do not fit or a matrix is singular.
     #[track_caller]
     pub fn solve(&self, b: &Tensor) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "solve";
+        let _here = composed();
         let solved = || {
             let vectors =
                 self.shape().split_last().is_some_and(|(_, lead)| lead == b.shape().dims());
@@ -347,8 +347,8 @@ impl Tensor {
     /// When these are not square matrices, or one is singular.
     #[track_caller]
     pub fn inv(&self) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "inv";
+        let _here = composed();
         let inverse = || {
             self.check_matrices(OP, true)?;
             Ok(self.widest().inverse(OP)?.cast(self.floating().dtype()))
@@ -405,8 +405,8 @@ impl Tensor {
     /// When these are not square matrices.
     #[track_caller]
     pub fn det(&self) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "det";
+        let _here = composed();
         let det = || {
             self.check_matrices(OP, true)?;
             let x = self.widest();
@@ -435,8 +435,8 @@ impl Tensor {
     /// When these are not square matrices.
     #[track_caller]
     pub fn slogdet(&self) -> Result<(Tensor, Tensor)> {
-        let _here = composed();
         const OP: &str = "slogdet";
+        let _here = composed();
         let both = || {
             self.check_matrices(OP, true)?;
             let x = self.widest();

@@ -121,8 +121,8 @@ impl Tensor {
     /// When these are not matrices.
     #[track_caller]
     pub fn qr(&self) -> Result<(Tensor, Tensor)> {
-        let _here = composed();
         const OP: &str = "qr";
+        let _here = composed();
         let factors = || {
             self.check_matrices(OP, false)?;
             let (q, r) = self.widest().orthogonal()?;
@@ -185,8 +185,8 @@ impl Tensor {
     /// When these are not square matrices.
     #[track_caller]
     pub fn eigh(&self) -> Result<(Tensor, Tensor)> {
-        let _here = composed();
         const OP: &str = "eigh";
+        let _here = composed();
         let both = || {
             self.check_matrices(OP, true)?;
             let x = self.widest();
@@ -241,8 +241,8 @@ impl Tensor {
     /// When these are not matrices.
     #[track_caller]
     pub fn svd(&self) -> Result<(Tensor, Tensor, Tensor)> {
-        let _here = composed();
         const OP: &str = "svd";
+        let _here = composed();
         let three = || {
             self.check_matrices(OP, false)?;
             let (u, s, v) = self.widest().singular()?;
@@ -311,8 +311,8 @@ impl Tensor {
     /// When these are not matrices.
     #[track_caller]
     pub fn svdvals(&self) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "svdvals";
+        let _here = composed();
         let values = || {
             self.check_matrices(OP, false)?;
             let x = self.widest();
@@ -356,8 +356,8 @@ impl Tensor {
     /// When the shapes do not fit. A matrix that lacks rank gives infinities or NaN.
     #[track_caller]
     pub fn lstsq(&self, b: &Tensor) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "lstsq";
+        let _here = composed();
         let solved = || {
             self.check_matrices(OP, false)?;
             b.check_matrices(OP, false)?;
@@ -408,8 +408,8 @@ impl Tensor {
     /// When these are not matrices.
     #[track_caller]
     pub fn pinv(&self, rtol: Option<f64>) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "pinv";
+        let _here = composed();
         let inverse = || {
             self.check_matrices(OP, false)?;
             let x = self.widest();
@@ -450,8 +450,8 @@ impl Tensor {
     /// When these are not matrices.
     #[track_caller]
     pub fn matrix_rank(&self, rtol: Option<f64>) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "matrix_rank";
+        let _here = composed();
         let rank = || {
             self.check_matrices(OP, false)?;
             let x = self.widest().detach();
@@ -485,8 +485,8 @@ impl Tensor {
     /// When these are not matrices.
     #[track_caller]
     pub fn cond(&self) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "cond";
+        let _here = composed();
         let cond = || {
             let s = self.svdvals()?;
             if s.order() == 0 {
@@ -512,8 +512,8 @@ impl Tensor {
     /// When these are not matrices.
     #[track_caller]
     pub fn matrix_norm(&self, norm: MatrixNorm) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "matrix_norm";
+        let _here = composed();
         let of = || {
             self.check_matrices(OP, false)?;
             let x = self.widest();
@@ -547,8 +547,8 @@ impl Tensor {
     /// When these are not square matrices, or the power is negative and one is singular.
     #[track_caller]
     pub fn matrix_power(&self, n: i64) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "matrix_power";
+        let _here = composed();
         let power = || {
             self.check_matrices(OP, true)?;
             let mut square = if n < 0 { self.inv()? } else { self.clone() };
@@ -594,8 +594,8 @@ impl Tensor {
     /// When these are not square matrices.
     #[track_caller]
     pub fn matrix_exp(&self) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "matrix_exp";
+        let _here = composed();
         let exponential = || {
             self.check_matrices(OP, true)?;
             let x = self.widest();

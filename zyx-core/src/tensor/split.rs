@@ -79,8 +79,8 @@ impl Tensor {
     /// When this does not hold integers, or the shape has no axis.
     #[track_caller]
     pub fn unravel_index(&self, shape: impl Into<Shape>) -> Result<Vec<Tensor>> {
-        let _here = composed();
         const OP: &str = "unravel_index";
+        let _here = composed();
         let shape = shape.into();
         if !self.dtype().is_int() {
             let reason = "positions are integers".to_owned();

@@ -220,8 +220,8 @@ impl Tensor {
     /// When a `q` lies outside `0 ..= 1`, or the axis is out of range or empty.
     #[track_caller]
     pub fn quantile(&self, q: &[f64], axis: isize) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "quantile";
+        let _here = composed();
         if q.is_empty() || !q.iter().all(|q| (0.0..=1.0).contains(q)) {
             let reason = format!("{q:?} are no numbers of 0 ..= 1");
             return Err(Tensor::argument_error(OP, reason));

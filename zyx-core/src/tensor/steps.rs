@@ -5,7 +5,6 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Op, UpdateOrder, axes_of};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
-use crate::origin::composed;
 use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -112,7 +111,6 @@ impl Steps {
         known: &[Tensor],
         f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
     ) -> Result<Steps> {
-        let _here = composed();
         let unknown =
             |(shape, dtype): &(Shape, DType)| Tensor::unknown(shape.clone(), *dtype, device, false);
         let inputs: Vec<Tensor> = inputs.iter().map(unknown).collect();

@@ -62,8 +62,8 @@ impl Tensor {
     /// When a frame is longer than the signal, the window does not fit, or `n_fft` or `hop` is 0.
     #[track_caller]
     pub fn stft(&self, frames: Stft<'_>) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "stft";
+        let _here = composed();
         let transformed = || {
             Tensor::check_operands(OP, &[self])?;
             let Stft { n_fft, hop, center, .. } = frames;
@@ -117,8 +117,8 @@ impl Tensor {
     /// When the frames are not those of such transforms, or the result is shorter than `length`.
     #[track_caller]
     pub fn istft(&self, frames: Stft<'_>, length: Option<usize>) -> Result<Tensor> {
-        let _here = composed();
         const OP: &str = "istft";
+        let _here = composed();
         let transformed = || {
             let Stft { n_fft, hop, center, .. } = frames;
             self.check_length(OP, n_fft)?;
