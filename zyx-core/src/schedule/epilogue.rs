@@ -4,9 +4,9 @@
 //! expressed through the contraction's merged batch, m and n positions, so that addresses of
 //! bias, residual and result stay affine in n, the direction of vectors.
 
-use super::analysis::collect_roots;
 use super::contract::Contraction;
-use super::lower::{Lowered, Lowering, name, once};
+use super::loop_body::{Form, LoopBody, collect_roots};
+use super::lower::{Lowered, Lowering, cached, name};
 use super::partition::{ContractGroup, Group, Partition};
 use super::pull::{OF_EPILOGUES, TupleId};
 use crate::affine::{Algebra, AtomId, Index};
@@ -21,8 +21,6 @@ use rustc_hash::FxHashMap;
 pub(crate) const RESERVED_VARS: usize = 6;
 /// A contraction, where its results stand in the axes of a group, and tuples of the group's roots.
 pub(super) type Roots = (ContractSpec, TupleId, Vec<TupleId>);
-/// Tells what epilogues are made of from what others are.
-const OF_EPILOGUE: u64 = 2;
 
 /// The epilogue of a contraction group, or `None` if results are only stored.
 pub(crate) fn lower(
@@ -59,44 +57,44 @@ pub(crate) fn lower(
     let tuples = p.epilogues[&key].iter().copied();
     let roots: Vec<_> = this.roots.iter().map(|root| root.node).zip(tuples).collect();
     let mut found = collect_roots(graph, partition, group, &roots, &[contraction.node], &[]);
-    let limits = [spec.batch.as_slice(), &spec.m, &spec.n].map(|dims| extent(dims) as i64);
-    found.key.push(OF_EPILOGUE | (spec.acc as u64) << 8);
-    found.key.extend(limits.map(|limit| limit as u64));
+    let extents = [spec.batch.as_slice(), &spec.m, &spec.n].map(|dims| extent(dims) as i64);
+    let (acc, counters) = (spec.acc, [batch, m, n]);
+    found.body.form = Form::Epilogue { name: name(graph, this), acc, extents, counters };
     let written: Vec<(NodeId, Access)> = roots.iter().map(|r| (r.0, Access::Write)).collect();
-    Some(once(graph, partition, (found, &written), |partition, found| {
-        let mut l = Lowering::new(graph, partition, group, name(graph, this));
-        let tile = l.b.param(spec.acc, u64::MAX >> 8, Access::Read);
-        let [batches, rows, columns] = limits;
-        // Rows of a tile are padded, by less than this, and may be parts of those of several entries.
-        let stride = batches.saturating_mul(columns).saturating_mul(2).saturating_add(256);
-        let most: [i64; RESERVED_VARS] =
-            [(batches - 1).max(0), rows, columns, rows, columns, stride];
-        let vars = most.map(|most| l.b.var(DType::I64, 0, most));
-        l.declare(found, &written);
-        l.counters.insert(batch, vars[0]);
-        let row = l.b.open_loop(LoopKind::Parallel, 0, vars[3]);
-        // No tile goes beyond the result. Said so, it is known where kernels are verified.
-        let last = l.b.index(rows - 1);
-        let global = l.b.binary(BinaryOp::Add, vars[1], row);
-        let global = l.b.binary(BinaryOp::Min, global, last);
-        l.counters.insert(m, global);
-        let line = l.b.binary(BinaryOp::Mul, row, vars[5]);
-        let left = l.b.index(columns);
-        let left = l.b.binary(BinaryOp::Sub, left, vars[2]);
-        let left = l.b.binary(BinaryOp::Min, left, vars[4]);
-        let column = l.b.open_loop(LoopKind::Parallel, 1, left);
-        let global = l.b.binary(BinaryOp::Add, vars[2], column);
-        l.counters.insert(n, global);
-        let place = l.b.binary(BinaryOp::Add, line, column);
-        let value = l.b.load(tile, place);
-        l.give(contraction.node, value);
-        for (node, tuple) in roots {
-            l.store_root(node, tuple);
-        }
-        l.b.close();
-        l.b.close();
-        l.finish()
-    }))
+    Some(cached(graph, partition, (found, &written), emit))
+}
+
+fn emit(l: &mut Lowering<'_, ()>, body: &LoopBody) {
+    let Form::Epilogue { acc, extents: [batches, rows, columns], counters, .. } = body.form else {
+        unreachable!("invariant: only epilogues are emitted so")
+    };
+    let tile = l.b.param(acc, u64::MAX >> 8, Access::Read);
+    // Rows of a tile are padded, by less than this, and may be parts of those of several entries.
+    let stride = batches.saturating_mul(columns).saturating_mul(2).saturating_add(256);
+    let most: [i64; RESERVED_VARS] = [(batches - 1).max(0), rows, columns, rows, columns, stride];
+    let vars = most.map(|most| l.b.var(DType::I64, 0, most));
+    l.declare_body();
+    let [batch, m, n] = counters;
+    l.counters.insert(batch, vars[0]);
+    let row = l.b.open_loop(LoopKind::Parallel, 0, vars[3]);
+    // No tile goes beyond the result. Said so, it is known where kernels are verified.
+    let last = l.b.index(rows - 1);
+    let global = l.b.binary(BinaryOp::Add, vars[1], row);
+    let global = l.b.binary(BinaryOp::Min, global, last);
+    l.counters.insert(m, global);
+    let line = l.b.binary(BinaryOp::Mul, row, vars[5]);
+    let left = l.b.index(columns);
+    let left = l.b.binary(BinaryOp::Sub, left, vars[2]);
+    let left = l.b.binary(BinaryOp::Min, left, vars[4]);
+    let column = l.b.open_loop(LoopKind::Parallel, 1, left);
+    let global = l.b.binary(BinaryOp::Add, vars[2], column);
+    l.counters.insert(n, global);
+    let place = l.b.binary(BinaryOp::Add, line, column);
+    let value = l.b.load(tile, place);
+    l.give(value);
+    (0..body.stores.len()).for_each(|number| l.store(number));
+    l.b.close();
+    l.b.close();
 }
 
 fn extent(dims: &[ContractDim]) -> usize {

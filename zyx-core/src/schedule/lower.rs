@@ -9,18 +9,21 @@
 //!
 //! Neighbouring axes that every access treats as one are merged before anything is emitted.
 
-use super::analysis::Collected;
+use super::loop_body::{
+    BodyValue, BufferArg, Collected, LoadStart, LoopBody, Store, ValueId, ValueOp,
+};
 use super::merge::Merged;
 use super::partition::{Group, Kind, Partition, Product};
 use super::pull::{Indices, TupleId};
 use crate::affine::{Atom, AtomId, Index};
 use crate::dtype::DType;
-use crate::graph::{Graph, Node, NodeId};
+use crate::graph::{Graph, NodeId};
 use crate::ir::{Access, Builder, Kernel, LoopKind, Space, Type, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::passes::{Site, dce};
 use crate::scalar::Scalar;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// What a scalar argument of a kernel is.
@@ -42,16 +45,17 @@ pub(crate) struct Lowered {
     pub(crate) vars: Vec<Var>,
 }
 
-/// A reduction computed by the group, with where it is placed.
-#[derive(Clone, Debug)]
+/// A reduction of a body: its value, and where it is computed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Reduction {
-    pub(super) node: NodeId,
-    pub(super) tuple: TupleId,
+    pub(super) value: ValueId,
+    pub(super) op: BinaryOp,
+    /// What is reduced.
+    pub(super) x: ValueId,
     /// The loops it stands in, outermost first; it is computed when exactly these are open.
     pub(super) outer: Vec<AtomId>,
-    /// Its own loops and the tuple of its source inside them.
+    /// Its own loops.
     pub(super) own: Vec<AtomId>,
-    pub(super) source: TupleId,
 }
 
 /// A readable name: what kind of kernel and how large.
@@ -68,167 +72,126 @@ pub(super) fn name(graph: &Graph, group: &Group) -> String {
     format!("{kind}_{}", if dims.is_empty() { "scalar".into() } else { dims.join("x") })
 }
 
-/// What the arguments of a kernel are: of loads, then of what is written; scalars, places, starts.
-fn arguments(
-    graph: &Graph,
-    indices: &Indices,
-    found: &Collected,
-    written: &[(NodeId, Access)],
-) -> (Vec<NodeId>, Vec<Var>) {
+/// What the arguments of a kernel are: buffers that are loaded, then those that are written; scalars, places, starts.
+fn arguments(found: &Collected, written: &[(NodeId, Access)]) -> (Vec<NodeId>, Vec<Var>) {
     let params = found.loads.iter().copied().chain(written.iter().map(|w| w.0)).collect();
-    let scalars = found.arguments.iter().map(|argument| argument.0);
-    let places = indices.places_in(&found.accesses).into_iter().map(|place| place.0);
-    let mut vars: Vec<Var> = scalars.chain(places).map(Var::Argument).collect();
-    vars.extend(found.starts.iter().filter_map(|start| {
-        let (step, _) = start.counted(graph.shape(start.node).numel() as i64)?;
-        Some(Var::Known(start.place / step))
+    let places = found.body.places.iter().map(|place| place.0);
+    let mut vars: Vec<Var> = found.slots.iter().copied().chain(places).map(Var::Argument).collect();
+    vars.extend(found.starts.iter().zip(&found.body.starts).filter_map(|(start, of_kernel)| {
+        match of_kernel {
+            LoadStart::Argument { step, .. } => Some(Var::Known(start.place / step)),
+            LoadStart::Element(_) => None,
+        }
     }));
     (params, vars)
 }
 
-/// The kernel of what was collected: emitted, or if a group that was lowered before is made of the
-/// same, that one's with these arguments.
-pub(super) fn once(
+/// The kernel of a body: that of an earlier group with an equal one, or emitted by `emit`, which sees nothing but the
+/// body and the meaning of its index tuples.
+pub(super) fn cached(
     graph: &Graph,
     partition: &mut Partition,
     (mut found, written): (Collected, &[(NodeId, Access)]),
-    emit: impl FnOnce(&mut Partition, Collected) -> Lowered,
+    emit: fn(&mut Lowering<'_, ()>, &LoopBody),
 ) -> Lowered {
-    let access = |write: &(NodeId, Access)| write.1 as u64;
-    found.key.extend(written.iter().map(access));
-    if let Some(kernel) = partition.kernels.get(&*found.key).cloned() {
-        let (params, vars) = arguments(graph, &partition.indices, &found, written);
-        if cfg!(debug_assertions) && cfg!(any(test, feature = "testing")) {
-            let own = emit(partition, found);
-            assert_eq!((&own.kernel, &own.params, &own.vars), (&kernel, &params, &vars));
+    written.iter().for_each(|&(node, access)| found.write(graph, node, access));
+    let (params, vars) = arguments(&found, written);
+    let kernel = match partition.kernels.get(&found.body) {
+        Some(kernel) => kernel.clone(),
+        None => {
+            let body = Rc::new(found.body);
+            let mut l = Lowering::of_body(&mut partition.indices, body.clone());
+            emit(&mut l, &body);
+            let kernel = finished(l.b);
+            partition.kernels.insert(body, kernel.clone());
+            kernel
         }
-        return Lowered { kernel, params, vars };
-    }
-    let key = std::mem::take(&mut found.key);
-    let lowered = emit(partition, found);
-    partition.kernels.insert(key.into(), lowered.kernel.clone());
-    lowered
+    };
+    Lowered { kernel, params, vars }
 }
 
-/// Emits one kernel of a group.
-pub(super) struct Lowering<'a> {
-    pub(super) graph: &'a Graph,
+/// The kernel that was emitted. What guards that always hold leave behind would tell kernels apart that compute the
+/// same.
+fn finished(b: Builder) -> Arc<Kernel> {
+    Arc::new((dce::PASS.apply)(&b.finish(), &Site::whole()))
+}
+
+/// Emits one kernel: of a body alone, or, for strategies that emit their own loops, with the graph's nodes.
+pub(super) struct Lowering<'a, N = Nodes<'a>> {
+    pub(super) nodes: N,
     pub(super) indices: &'a mut Indices,
-    producer: &'a [Option<u32>],
-    products: &'a [Product],
-    group: u32,
     pub(super) b: Builder,
-    params: Vec<NodeId>,
-    param_values: FxHashMap<NodeId, Value>,
-    vars: Vec<Var>,
-    /// By node and place where loads start, the argument that says where, and what it counts in.
-    starts: FxHashMap<(NodeId, i64), (Value, i64)>,
-    var_values: FxHashMap<u32, Value>,
+    body: Rc<LoopBody>,
+    /// The arguments of the kernel, in the order of the body's.
+    loads: Vec<Value>,
+    written: Vec<Value>,
+    arguments: Vec<Value>,
+    starts: Vec<Option<Value>>,
     pub(super) merged: Merged,
-    reductions: Vec<Reduction>,
-    /// Roots still to be stored: the loops that must be open, the node, its tuple.
-    pub(super) stores: Vec<(Vec<AtomId>, NodeId, TupleId)>,
     /// Loops open now with their counters.
     path: Vec<AtomId>,
     pub(super) counters: FxHashMap<AtomId, Value>,
-    /// Values by node, tuple and guard, forgotten when the region they stand in closes.
-    memo: FxHashMap<(NodeId, TupleId, Option<Value>), Value>,
-    scopes: Vec<Vec<(NodeId, TupleId, Option<Value>)>>,
-    opaque: FxHashMap<(NodeId, TupleId), AtomId>,
-    given: Option<(NodeId, Value)>,
-    /// Nodes that are computed even if another group stores them.
-    inside: FxHashSet<NodeId>,
+    /// Values under a guard, forgotten when the region they stand in closes.
+    memo: FxHashMap<(ValueId, Option<Value>), Value>,
+    scopes: Vec<Vec<(ValueId, Option<Value>)>>,
+    given: Option<Value>,
+}
+
+/// The nodes of a graph that a body is made of.
+pub(super) struct Nodes<'a> {
+    pub(super) graph: &'a Graph,
+    numbers: FxHashMap<(NodeId, TupleId), ValueId>,
+    buffers: FxHashMap<NodeId, Value>,
+    params: Vec<NodeId>,
+    vars: Vec<Var>,
 }
 
 impl<'a> Lowering<'a> {
     pub(super) fn new(
         graph: &'a Graph,
         partition: &'a mut Partition,
-        group: usize,
         name: String,
     ) -> Lowering<'a> {
-        Lowering {
+        let nodes = Nodes {
             graph,
-            inside: partition.groups[group].inside(),
-            indices: &mut partition.indices,
-            producer: &partition.producer,
-            products: &partition.products,
-            group: group as u32,
-            b: Builder::new(&name),
+            numbers: FxHashMap::default(),
+            buffers: FxHashMap::default(),
             params: Vec::new(),
-            param_values: FxHashMap::default(),
             vars: Vec::new(),
-            starts: FxHashMap::default(),
-            var_values: FxHashMap::default(),
-            merged: Merged::default(),
-            reductions: Vec::new(),
-            stores: Vec::new(),
-            path: Vec::new(),
-            counters: FxHashMap::default(),
-            memo: FxHashMap::default(),
-            scopes: vec![Vec::new()],
-            opaque: FxHashMap::default(),
-            given: None,
-        }
+        };
+        Lowering::empty(nodes, &mut partition.indices, &name)
     }
 
     pub(super) fn finish(self) -> Lowered {
-        // What guards that always hold leave behind would tell kernels apart that compute the same.
-        let kernel = Arc::new((dce::PASS.apply)(&self.b.finish(), &Site::whole()));
-        Lowered { kernel, params: self.params, vars: self.vars }
+        Lowered { kernel: finished(self.b), params: self.nodes.params, vars: self.nodes.vars }
     }
 
-    /// Declares all arguments, loaded and written, and notes the reductions.
-    pub(super) fn declare(&mut self, found: Collected, written: &[(NodeId, Access)]) {
-        (self.params, self.vars) = arguments(self.graph, self.indices, &found, written);
-        let loads = found.loads.iter().map(|&id| (id, Access::Read));
-        for (id, access) in loads.chain(written.iter().copied()) {
-            let len = self.graph.shape(id).numel() as u64;
-            let value = self.b.param(self.graph.dtype(id), len, access);
-            self.param_values.insert(id, value);
-        }
-        for &(slot, dtype) in &found.arguments {
-            let value = self.b.var(dtype, i64::MIN, i64::MAX);
-            self.var_values.insert(slot, value);
-        }
-        for (_, atom) in self.indices.places_in(&found.accesses) {
-            let value = self.b.var(DType::I64, 0, self.indices.extent(atom) as i64 - 1);
-            self.counters.insert(atom, value);
-        }
-        for start in &found.starts {
-            let len = self.graph.shape(start.node).numel() as i64;
-            let Some((step, last)) = start.counted(len) else { continue };
-            let value = self.b.var(DType::I64, 0, last);
-            self.starts.insert((start.node, start.place), (value, step));
-        }
-        self.reductions = found.reductions;
+    /// Declares all arguments, loaded and written, and notes what is computed.
+    pub(super) fn declare(&mut self, mut found: Collected, written: &[(NodeId, Access)]) {
+        written.iter().for_each(|&(node, access)| found.write(self.nodes.graph, node, access));
+        (self.nodes.params, self.nodes.vars) = arguments(&found, written);
+        self.nodes.numbers = found.numbers;
+        self.body = Rc::new(found.body);
+        self.declare_body();
+        let values = self.loads.iter().chain(&self.written).copied();
+        self.nodes.buffers = self.nodes.params.iter().copied().zip(values).collect();
     }
 
-    /// Makes the value of a node known everywhere: the tile of an epilogue.
-    pub(super) fn give(&mut self, id: NodeId, value: Value) {
-        self.given = Some((id, value));
+    /// The value of a node at a tuple: loaded if it is stored elsewhere, else computed.
+    pub(super) fn value(&mut self, id: NodeId, tuple: TupleId, guard: Option<Value>) -> Value {
+        let value = self.nodes.numbers[&(id, tuple)];
+        self.compute(value, guard)
     }
 
-    /// How many of `axes` have to be open for a tuple to be complete.
-    pub(super) fn depth_of(&self, axes: &[AtomId], tuple: TupleId) -> usize {
-        self.indices.depth(axes, tuple)
+    /// Makes the value of a node known until the loop that is open closes.
+    pub(super) fn remember(&mut self, id: NodeId, tuple: TupleId, value: Value) {
+        // What nothing is computed from has no number yet.
+        let next = self.body.values.len() + self.nodes.numbers.len();
+        let number = *self.nodes.numbers.entry((id, tuple)).or_insert(ValueId(next as u32));
+        self.remember_value((number, None), value);
     }
 
-    /// Everything inside the loops that are open, and then the loops of `rest`.
-    pub(super) fn level(&mut self, rest: &[AtomId]) {
-        self.fill();
-        let path = self.path.clone();
-        let due: Vec<_> = self.stores.iter().filter(|s| s.0 == path).cloned().collect();
-        for (_, node, tuple) in due {
-            self.store_root(node, tuple);
-        }
-        if let Some((&axis, inner)) = rest.split_first() {
-            self.open(axis, LoopKind::Parallel);
-            self.level(inner);
-            self.close(axis);
-        }
-    }
-
+    /// Stores the value of a node at a tuple.
     pub(super) fn store_root(&mut self, node: NodeId, tuple: TupleId) {
         let value = self.value(node, tuple, None);
         self.store_value(node, tuple, value);
@@ -237,13 +200,108 @@ impl<'a> Lowering<'a> {
     /// Stores `value` as the element of a node at a tuple, in the first iteration of those loops that
     /// are open and that the tuple does not depend on.
     pub(super) fn store_value(&mut self, node: NodeId, tuple: TupleId, value: Value) {
-        let flat = self.indices.flat(self.graph, node, tuple);
+        let place = self.indices.flat_id(self.nodes.graph, node, tuple);
+        let buffer = self.param(node);
+        self.store_at(buffer, (tuple, place), value);
+    }
+
+    /// The buffer argument of a node.
+    pub(super) fn param(&self, id: NodeId) -> Value {
+        self.nodes.buffers[&id]
+    }
+}
+
+impl<'a> Lowering<'a, ()> {
+    fn of_body(indices: &'a mut Indices, body: Rc<LoopBody>) -> Lowering<'a, ()> {
+        let name = body.form.name();
+        Lowering { body: body.clone(), ..Lowering::empty((), indices, name) }
+    }
+
+    /// The value of a body.
+    pub(super) fn value(&mut self, value: ValueId) -> Value {
+        self.compute(value, None)
+    }
+
+    /// Everything inside the loops that are open, and then the loops of `rest`; with `flat` all stores stand in the
+    /// innermost loop.
+    pub(super) fn level(&mut self, rest: &[AtomId], flat: bool) {
+        self.fill();
+        let (body, depth) = (self.body.clone(), self.path.len());
+        for (number, store) in body.stores.iter().enumerate() {
+            if depth == if flat { body.axes.len() } else { store.depth } {
+                self.store(number);
+            }
+        }
+        if let Some((&axis, inner)) = rest.split_first() {
+            self.open(axis, LoopKind::Parallel);
+            self.level(inner, flat);
+            self.close(axis);
+        }
+    }
+
+    /// Stores a value of the body.
+    pub(super) fn store(&mut self, number: usize) {
+        let Store { value, tuple, place, .. } = self.body.stores[number];
+        let value = self.compute(value, None);
+        let buffer = self.written[number];
+        self.store_at(buffer, (tuple, place), value);
+    }
+}
+
+impl<'a, N> Lowering<'a, N> {
+    fn empty(nodes: N, indices: &'a mut Indices, name: &str) -> Lowering<'a, N> {
+        Lowering {
+            nodes,
+            indices,
+            b: Builder::new(name),
+            body: Rc::default(),
+            loads: Vec::new(),
+            written: Vec::new(),
+            arguments: Vec::new(),
+            starts: Vec::new(),
+            merged: Merged::default(),
+            path: Vec::new(),
+            counters: FxHashMap::default(),
+            memo: FxHashMap::default(),
+            scopes: vec![Vec::new()],
+            given: None,
+        }
+    }
+
+    /// Declares all arguments of the body.
+    pub(super) fn declare_body(&mut self) {
+        let body = self.body.clone();
+        let buffer = |l: &mut Self, arg: BufferArg, access| l.b.param(arg.dtype, arg.len, access);
+        self.loads = body.loads.iter().map(|&arg| buffer(self, arg, Access::Read)).collect();
+        self.written =
+            body.written.iter().map(|&(arg, access)| buffer(self, arg, access)).collect();
+        let scalar = |&dtype: &DType| self.b.var(dtype, i64::MIN, i64::MAX);
+        self.arguments = body.arguments.iter().map(scalar).collect();
+        for &(_, atom) in &body.places {
+            let value = self.b.var(DType::I64, 0, self.indices.extent(atom) as i64 - 1);
+            self.counters.insert(atom, value);
+        }
+        let start = |start: &LoadStart| match *start {
+            LoadStart::Argument { last, .. } => Some(self.b.var(DType::I64, 0, last)),
+            LoadStart::Element(_) => None,
+        };
+        self.starts = body.starts.iter().map(start).collect();
+    }
+
+    /// Makes what the body calls given known everywhere: the tile of an epilogue.
+    pub(super) fn give(&mut self, value: Value) {
+        self.given = Some(value);
+    }
+
+    /// Stores `value` at a place of a buffer, in the first iteration of those loops that are open and that the tuple,
+    /// of which the place is made, does not depend on.
+    fn store_at(&mut self, buffer: Value, (tuple, place): (TupleId, TupleId), value: Value) {
+        let flat = self.indices.get(place)[0].clone();
         let mut index = self.index(&flat);
-        let path = self.path.clone();
-        let depth = self.depth_of(&path, tuple);
+        let depth = self.indices.depth(&self.path, tuple);
         let mut first = None;
-        for axis in &path[depth..] {
-            let Some(&counter) = self.counters.get(axis) else { continue };
+        for axis in self.path[depth..].to_vec() {
+            let Some(&counter) = self.counters.get(&axis) else { continue };
             let zero = self.b.index(0);
             let at_start = self.b.binary(BinaryOp::Eq, counter, zero);
             first = Some(self.both(first, at_start));
@@ -251,7 +309,6 @@ impl<'a> Lowering<'a> {
         if let Some(first) = first {
             index = self.b.guard(index, first);
         }
-        let buffer = self.param(node);
         self.b.store(buffer, index, value);
     }
 
@@ -306,49 +363,40 @@ impl<'a> Lowering<'a> {
     }
 
     /// Computes the reductions that stand exactly here, in order, those over the same loops together.
-    fn fill(&mut self) {
-        let here = |r: &&Reduction| r.outer == self.path;
-        let mut due: Vec<Reduction> = self.reductions.iter().filter(here).cloned().collect();
-        while !due.is_empty() {
-            let own = due[0].own.clone();
-            let (joint, rest) =
-                due.into_iter().partition::<Vec<_>, _>(|r| !own.is_empty() && r.own == own);
-            let (joint, rest) = match joint.is_empty() {
-                true => (vec![rest[0].clone()], rest[1..].to_vec()),
-                false => (joint, rest),
-            };
-            self.reduce(&joint);
+    pub(super) fn fill(&mut self) {
+        let body = self.body.clone();
+        let mut due: Vec<&Reduction> =
+            body.reductions.iter().filter(|r| r.outer == self.path).collect();
+        while let Some(&first) = due.first() {
+            let joins =
+                |r: &&Reduction| std::ptr::eq(*r, first) || !r.own.is_empty() && r.own == first.own;
+            let (joint, rest) = due.into_iter().partition(joins);
+            self.reduce(joint);
             due = rest;
         }
     }
 
     /// Reduces in one nest of loops.
-    fn reduce(&mut self, joint: &[Reduction]) {
-        let all: Vec<_> = joint
-            .iter()
-            .map(|reduction| {
-                let Node::Reduce { op, x, .. } = self.graph.node(reduction.node) else {
-                    unreachable!("invariant: reductions are reduce nodes")
-                };
-                (op, x, self.accumulator(op, self.graph.dtype(reduction.node)))
-            })
-            .collect();
+    fn reduce(&mut self, joint: Vec<&Reduction>) {
+        let body = self.body.clone();
+        let accumulator = |r: &&Reduction| self.accumulator(r.op, body.values[r.value.idx()].dtype);
+        let accumulators: Vec<Value> = joint.iter().map(accumulator).collect();
         let own = &joint[0].own;
         for &axis in own {
             self.open(axis, LoopKind::Serial);
             self.fill();
         }
-        for (&(op, x, acc), reduction) in all.iter().zip(joint) {
-            let element = self.value(x, reduction.source, None);
-            self.accumulate(op, acc, element);
+        for (reduction, &acc) in joint.iter().zip(&accumulators) {
+            let element = self.compute(reduction.x, None);
+            self.accumulate(reduction.op, acc, element);
         }
         for &axis in own.iter().rev() {
             self.close(axis);
         }
         let zero = self.b.index(0);
-        for (&(_, _, acc), reduction) in all.iter().zip(joint) {
+        for (reduction, acc) in joint.into_iter().zip(accumulators) {
             let value = self.b.load(acc, zero);
-            self.remember((reduction.node, reduction.tuple, None), value);
+            self.remember_value((reduction.value, None), value);
         }
     }
 
@@ -380,46 +428,37 @@ impl<'a> Lowering<'a> {
         self.b.store(acc, zero, scaled);
     }
 
-    /// A scan: the accumulator lives around the last axis, whose every step stores.
-    pub(super) fn scan(&mut self, axes: &[AtomId]) {
-        let (_, node, tuple) = self.stores[0].clone();
-        let op = match self.graph.node(node) {
-            Node::Scan { op, .. } => op,
-            Node::Recurrence { .. } => BinaryOp::Add,
-            _ => unreachable!("invariant: a scan group's root is a scan"),
+    /// A scan along the last axis: the accumulator lives around it, and its every step stores. A trivial scan is the
+    /// identity, and its last axis has no counter.
+    pub(super) fn scan(&mut self, trivial: bool) {
+        let body = self.body.clone();
+        let &Store { value, tuple, place, .. } = &body.stores[0];
+        let BodyValue { dtype, op: ValueOp::Scan { op, x, factor } } = body.values[value.idx()]
+        else {
+            unreachable!("invariant: a scan group's root is a scan")
         };
-        // An axis of extent 1 has no counter: the scan is the identity then.
-        let outer = axes.len() - (self.graph.shape(node).numel() != 1 && self.scans(node)) as usize;
-        for &axis in &axes[..outer] {
+        let outer = body.axes.len() - usize::from(!trivial);
+        for &axis in &body.axes[..outer] {
             self.fill();
             self.open(axis, LoopKind::Parallel);
         }
         self.fill();
-        let acc = self.accumulator(op, self.graph.dtype(node));
-        for &axis in &axes[outer..] {
+        let acc = self.accumulator(op, dtype);
+        for &axis in &body.axes[outer..] {
             self.open(axis, LoopKind::Serial);
             self.fill();
         }
-        if let Node::Recurrence { factor, .. } = self.graph.node(node) {
-            let factor = self.value(factor, tuple, None);
+        if let Some(factor) = factor {
+            let factor = self.compute(factor, None);
             self.scale(acc, factor);
         }
-        let element =
-            self.graph.node(node).sources().next().expect("invariant: a scan is of something");
-        let element = self.value(element, tuple, None);
+        let element = self.compute(x, None);
         let value = self.accumulate(op, acc, element);
-        let flat = self.indices.flat(self.graph, node, tuple);
-        let index = self.index(&flat);
-        let buffer = self.param(node);
-        self.b.store(buffer, index, value);
-        for &axis in axes.iter().rev() {
+        let buffer = self.written[0];
+        self.store_at(buffer, (tuple, place), value);
+        for &axis in body.axes.iter().rev() {
             self.close(axis);
         }
-    }
-
-    fn scans(&self, node: NodeId) -> bool {
-        matches!(self.graph.node(node), Node::Scan { axis, .. } | Node::Recurrence { axis, .. }
-            if self.graph.shape(node)[axis as usize] != 1)
     }
 
     /// What is computed from here on is known until [`Lowering::close_scope`].
@@ -434,116 +473,107 @@ impl<'a> Lowering<'a> {
     }
 
     /// Makes a value known until the loop that is open closes.
-    pub(super) fn remember(&mut self, key: (NodeId, TupleId, Option<Value>), value: Value) {
+    fn remember_value(&mut self, key: (ValueId, Option<Value>), value: Value) {
         self.memo.insert(key, value);
         self.scopes.last_mut().expect("invariant: one scope is open").push(key);
     }
 
-    /// The value of a node at a tuple: loaded if it is stored elsewhere, else computed.
-    pub(super) fn value(&mut self, id: NodeId, tuple: TupleId, guard: Option<Value>) -> Value {
-        if let Some((given, value)) = self.given
-            && given == id
-        {
-            return value;
-        }
-        let key = (id, tuple, guard);
-        if let Some(&value) = self.memo.get(&key).or_else(|| self.memo.get(&(id, tuple, None))) {
-            return value;
-        }
-        let value = if self.is_loaded(id) {
-            self.load(id, tuple, guard)
-        } else {
-            self.compute(id, tuple, guard)
-        };
-        self.remember(key, value);
-        value
+    /// Whether a value was computed, under the guard or under none.
+    fn known(&self, value: ValueId, guard: Option<Value>) -> Option<Value> {
+        self.memo.get(&(value, guard)).or_else(|| self.memo.get(&(value, None))).copied()
     }
 
-    /// Whether the node's value comes from a buffer.
-    fn is_loaded(&self, id: NodeId) -> bool {
-        matches!(self.graph.node(id), Node::Leaf { .. })
-            || self.producer[id.idx()].is_some_and(|producer| producer != self.group)
-                && !self.inside.contains(&id)
-    }
-
-    fn load(&mut self, id: NodeId, tuple: TupleId, guard: Option<Value>) -> Value {
-        let flat = self.indices.flat(self.graph, id, tuple);
-        let mut index = match self.starts.get(&(id, flat.constant)).copied() {
-            Some((place, step)) => {
-                let rest = self.indices.algebra.offset(&flat, -flat.constant);
-                let (rest, by) = (self.index(&rest), self.b.index(step));
-                let place = self.b.binary(BinaryOp::Mul, place, by);
-                self.b.binary(BinaryOp::Add, rest, place)
-            }
-            None => self.index(&flat),
-        };
-        if let Some(cond) = guard {
-            index = self.b.guard(index, cond);
+    /// Computes a value; where the guard does not hold, loads give 0.
+    pub(super) fn compute(&mut self, value: ValueId, guard: Option<Value>) -> Value {
+        if let Some(known) = self.known(value, guard) {
+            return known;
         }
-        let buffer = self.param(id);
-        self.b.load(buffer, index)
+        let computed = self.emit(value, guard);
+        self.remember_value((value, guard), computed);
+        computed
     }
 
-    fn compute(&mut self, id: NodeId, tuple: TupleId, guard: Option<Value>) -> Value {
-        let dtype = self.graph.dtype(id);
-        match self.graph.node(id) {
-            Node::Leaf { .. } => unreachable!("invariant: leaves are loaded"),
-            Node::Const { bits } => self.b.constant(Scalar::from_bits(dtype, bits)),
-            Node::Argument { slot } => self.var_values[&slot],
-            Node::Iota => {
-                let position = self.indices.get(tuple)[0].clone();
+    fn emit(&mut self, value: ValueId, guard: Option<Value>) -> Value {
+        let body = self.body.clone();
+        let BodyValue { dtype, op } = &body.values[value.idx()];
+        match *op {
+            ValueOp::Given => self.given.expect("invariant: it was given"),
+            ValueOp::Load { buffer, place, start } => self.load((buffer, place, start), guard),
+            ValueOp::Const { bits } => self.b.constant(Scalar::from_bits(*dtype, bits)),
+            ValueOp::Argument { number } => self.arguments[number as usize],
+            ValueOp::Iota { at } => {
+                let position = self.indices.get(at)[0].clone();
                 let index = self.index(&position);
-                self.b.cast(dtype, index)
+                self.b.cast(*dtype, index)
             }
-            Node::Unary { op, x } => {
-                let x = self.value(x, tuple, guard);
+            ValueOp::Unary { op, x } => {
+                let x = self.compute(x, guard);
                 self.b.unary(op, x)
             }
-            Node::Binary { op, x, y } => {
-                let fused = match self.products[id.idx()] {
+            ValueOp::Binary { op, x, y, product } => {
+                let fused = match product {
                     Product::None => None,
-                    Product::First => self.multiply_add(op, x, y, (tuple, guard)),
-                    Product::Second => self.multiply_add(op, y, x, (tuple, guard)),
+                    Product::First => self.multiply_add(op, x, y, guard),
+                    Product::Second => self.multiply_add(op, y, x, guard),
                 };
                 fused.unwrap_or_else(|| {
-                    let (x, y) = (self.value(x, tuple, guard), self.value(y, tuple, guard));
+                    let (x, y) = (self.compute(x, guard), self.compute(y, guard));
                     self.b.binary(op, x, y)
                 })
             }
-            Node::Ternary { op, x, y, z } => {
-                let (x, y) = (self.value(x, tuple, guard), self.value(y, tuple, guard));
-                let z = self.value(z, tuple, guard);
+            ValueOp::Ternary { op, x, y, z } => {
+                let (x, y) = (self.compute(x, guard), self.compute(y, guard));
+                let z = self.compute(z, guard);
                 self.b.ternary(op, x, y, z)
             }
-            Node::Cast { x } => {
-                let x = self.value(x, tuple, guard);
-                self.b.cast(dtype, x)
+            ValueOp::Cast { x } => {
+                let x = self.compute(x, guard);
+                self.b.cast(*dtype, x)
             }
-            Node::Bitcast { x } => {
-                let x = self.value(x, tuple, guard);
-                self.b.bitcast(dtype, x)
+            ValueOp::Bitcast { x } => {
+                let x = self.compute(x, guard);
+                self.b.bitcast(*dtype, x)
             }
-            Node::Copy { x } => self.value(x, tuple, guard),
-            Node::Pad { x, .. } => self.padded(id, x, tuple, guard),
-            Node::Reshape { x } | Node::Permute { x, .. } | Node::Expand { x } => {
-                self.moved(id, x, tuple, guard)
+            ValueOp::Copy { x } => self.compute(x, guard),
+            ValueOp::Pad { x, at, ref extents, loaded } => {
+                let inside = self.inside(at, extents, guard);
+                self.guarded((x, loaded), guard, inside)
             }
-            Node::Shrink { x, .. } | Node::Flip { x, .. } => self.moved(id, x, tuple, guard),
-            Node::Gather { axis, x, index } => self.gathered(axis, x, index, tuple, guard),
-            Node::Reduce { .. } => self
-                .memo
-                .get(&(id, tuple, None))
-                .copied()
-                .expect("invariant: reductions are computed before they are used"),
-            Node::Scan { .. }
-            | Node::Recurrence { .. }
-            | Node::Scatter { .. }
-            | Node::RadixScatter { .. }
-            | Node::SortRows { .. }
-            | Node::Fourier { .. } => {
-                unreachable!("invariant: scans and scatters are stored")
+            ValueOp::Gather { x, index, at, extent, loaded } => {
+                let picked = self.compute(index, guard);
+                let inside = self.in_range(picked, extent);
+                let inside = self.both(guard, inside);
+                self.counters.insert(at, picked);
+                self.guarded((x, loaded), guard, Some(inside))
             }
+            ValueOp::Reduce => {
+                unreachable!("invariant: reductions are computed before they are used")
+            }
+            ValueOp::Scan { .. } => unreachable!("invariant: scans are stored"),
         }
+    }
+
+    fn load(
+        &mut self,
+        (buffer, place, start): (u32, TupleId, Option<u32>),
+        guard: Option<Value>,
+    ) -> Value {
+        let mut flat = self.indices.get(place)[0].clone();
+        let start =
+            start.map(|start| (self.body.starts[start as usize], self.starts[start as usize]));
+        if let Some((LoadStart::Element(first), _)) = start {
+            flat.constant += first;
+        }
+        let mut index = self.index(&flat);
+        if let Some((LoadStart::Argument { step, .. }, Some(place))) = start {
+            let by = self.b.index(step);
+            let place = self.b.binary(BinaryOp::Mul, place, by);
+            index = self.b.binary(BinaryOp::Add, index, place);
+        }
+        if let Some(inside) = guard {
+            index = self.b.guard(index, inside);
+        }
+        self.b.load(self.loads[buffer as usize], index)
     }
 
     /// The sum of a product and an addend, or the addend less the product, rounded once; `None` if
@@ -551,102 +581,68 @@ impl<'a> Lowering<'a> {
     fn multiply_add(
         &mut self,
         op: BinaryOp,
-        product: NodeId,
-        addend: NodeId,
-        (tuple, guard): (TupleId, Option<Value>),
+        product: ValueId,
+        addend: ValueId,
+        guard: Option<Value>,
     ) -> Option<Value> {
-        let known = [guard, None].map(|guard| self.memo.contains_key(&(product, tuple, guard)));
-        if known.contains(&true) || self.given.is_some_and(|(given, _)| given == product) {
-            return None;
-        }
-        let Node::Binary { x, y, .. } = self.graph.node(product) else {
-            unreachable!("invariant: products are multiplications")
+        let body = self.body.clone();
+        let (x, y) = match body.values[product.idx()].op {
+            ValueOp::Binary { x, y, .. } if self.known(product, guard).is_none() => (x, y),
+            _ => return None,
         };
-        let (x, y) = if let Node::Const { .. } = self.graph.node(x) { (y, x) } else { (x, y) };
-        let (x, y) = (self.value(x, tuple, guard), self.value(y, tuple, guard));
+        let constant = matches!(body.values[x.idx()].op, ValueOp::Const { .. });
+        let (x, y) = if constant { (y, x) } else { (x, y) };
+        let (x, y) = (self.compute(x, guard), self.compute(y, guard));
         let y = if op == BinaryOp::Sub { self.b.unary(UnaryOp::Neg, y) } else { y };
-        let addend = self.value(addend, tuple, guard);
+        let addend = self.compute(addend, guard);
         Some(self.b.ternary(TernaryOp::MulAdd, x, y, addend))
     }
 
-    fn moved(&mut self, id: NodeId, x: NodeId, tuple: TupleId, guard: Option<Value>) -> Value {
-        let tuple = self.indices.pull(self.graph, id, tuple).expect("invariant: movement pulls");
-        self.value(x, tuple, guard)
-    }
-
-    fn padded(&mut self, id: NodeId, x: NodeId, tuple: TupleId, guard: Option<Value>) -> Value {
-        let source = self.indices.pull(self.graph, id, tuple).expect("invariant: padding pulls");
-        let mut cond = guard;
-        let shape = self.graph.shape(x).clone();
-        for (index, &extent) in self.indices.get(source).iter().zip(shape.iter()) {
+    /// The guard, and that all indices of a tuple lie within their extents.
+    fn inside(&mut self, at: TupleId, extents: &[usize], guard: Option<Value>) -> Option<Value> {
+        let mut inside = guard;
+        for (index, &extent) in self.indices.get(at).iter().zip(extents) {
             let (min, max) = self.indices.algebra.range(index);
             if min < 0 {
                 let lower = self.b.index(0);
                 let position = self.index(index);
-                let inside = self.b.binary(BinaryOp::Le, lower, position);
-                cond = Some(self.both(cond, inside));
+                let above = self.b.binary(BinaryOp::Le, lower, position);
+                inside = Some(self.both(inside, above));
             }
             if max >= extent as i64 {
                 let upper = self.b.index(extent as i64);
                 let position = self.index(index);
-                let inside = self.b.binary(BinaryOp::Lt, position, upper);
-                cond = Some(self.both(cond, inside));
+                let below = self.b.binary(BinaryOp::Lt, position, upper);
+                inside = Some(self.both(inside, below));
             }
         }
-        self.guarded(x, source, guard, cond)
+        inside
     }
 
-    fn both(&mut self, guard: Option<Value>, cond: Value) -> Value {
+    fn both(&mut self, guard: Option<Value>, inside: Value) -> Value {
         match guard {
-            Some(guard) => self.b.binary(BinaryOp::And, guard, cond),
-            None => cond,
+            Some(guard) => self.b.binary(BinaryOp::And, guard, inside),
+            None => inside,
         }
     }
 
-    /// The value of `x` where `cond` holds, else zero; `outer` is what is known to hold outside.
+    /// The value of `x` where `inside` holds, else 0; `outer` is what is known to hold outside. A guarded load gives 0
+    /// by itself.
     fn guarded(
         &mut self,
-        x: NodeId,
-        tuple: TupleId,
+        (x, loaded): (ValueId, bool),
         outer: Option<Value>,
-        cond: Option<Value>,
+        inside: Option<Value>,
     ) -> Value {
-        let value = self.value(x, tuple, cond);
-        match cond {
-            Some(cond) if Some(cond) != outer && !self.is_loaded(x) => {
-                let zero = self.b.constant(Scalar::from_i64(self.graph.dtype(x), 0));
-                self.b.select(cond, value, zero)
+        let value = self.compute(x, inside);
+        match inside {
+            Some(condition) if inside != outer && !loaded => {
+                let dtype = self.body.values[x.idx()].dtype;
+                let zero = self.b.constant(Scalar::from_i64(dtype, 0));
+                self.b.select(condition, value, zero)
             }
             _ => value,
         }
-    }
-
-    fn gathered(
-        &mut self,
-        axis: u8,
-        x: NodeId,
-        index: NodeId,
-        tuple: TupleId,
-        guard: Option<Value>,
-    ) -> Value {
-        let axis = axis as usize;
-        let extent = self.graph.shape(x)[axis];
-        let picked = self.value(index, tuple, guard);
-        let inside = self.in_range(picked, extent);
-        let cond = self.both(guard, inside);
-        let atom = match self.opaque.get(&(index, tuple)) {
-            Some(&atom) => atom,
-            None => {
-                let atom = self.indices.algebra.opaque(extent);
-                self.opaque.insert((index, tuple), atom);
-                atom
-            }
-        };
-        self.counters.insert(atom, picked);
-        let mut source = self.indices.get(tuple).to_vec();
-        source[axis] = self.indices.algebra.of(atom);
-        let source = self.indices.intern(source);
-        self.guarded(x, source, guard, Some(cond))
     }
 
     /// Whether an index lies in `0 .. extent`.
@@ -694,10 +690,5 @@ impl<'a> Lowering<'a> {
                 self.b.binary(BinaryOp::Rem, x, by)
             }
         }
-    }
-
-    /// The buffer argument of a node.
-    pub(super) fn param(&self, id: NodeId) -> Value {
-        self.param_values[&id]
     }
 }

@@ -5,9 +5,9 @@
 //! outer one is absorbed: it opens no loop, its terms are dropped, and the inner one runs over
 //! both.
 
-use super::analysis::Collected;
+use super::loop_body::LoopBody;
 use super::pull::Indices;
-use crate::affine::{Atom, AtomId};
+use crate::affine::{Atom, AtomId, Index};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Which counters were absorbed and how far the others run.
@@ -18,42 +18,33 @@ pub(super) struct Merged {
 }
 
 impl Merged {
-    /// Merges within the group's `axes` and within the loops of each reduction.
-    pub(super) fn find(indices: &Indices, axes: &[AtomId], found: &mut Collected) -> Merged {
+    /// Merges within the axes of a body and within the loops of each reduction.
+    pub(super) fn find(indices: &Indices, body: &LoopBody) -> Merged {
+        let (accesses, breaks) = (body.accesses(indices), body.breaks());
+        let nonlinear = nonlinear(indices, &accesses);
+        let apart = |axis| breaks.contains(&axis) || nonlinear.contains(&axis);
         let mut merged = Merged::default();
-        let nonlinear = nonlinear(indices, found);
-        merged.merge(indices, axes, found, &nonlinear);
-        for reduction in &found.reductions {
-            merged.merge(indices, &reduction.own, found, &nonlinear);
-        }
-        merged
-    }
-
-    fn merge(
-        &mut self,
-        indices: &Indices,
-        axes: &[AtomId],
-        found: &Collected,
-        nonlinear: &FxHashSet<AtomId>,
-    ) {
-        let Some((&last, outer)) = axes.split_last() else { return };
-        let (mut carrier, mut extent) = (last, indices.extent(last));
-        for &axis in outer.iter().rev() {
-            let own = indices.extent(axis);
-            let one = !found.breaks.contains(&axis)
-                && !nonlinear.contains(&axis)
-                && !nonlinear.contains(&carrier)
-                && found.accesses.iter().all(|access| {
-                    access.coefficient(axis) == access.coefficient(carrier) * extent as i64
-                });
-            if one {
-                self.absorbed.insert(axis);
-                extent *= own;
-                self.extents.insert(carrier, extent);
-            } else {
-                (carrier, extent) = (axis, own);
+        let loops = body.reductions.iter().map(|reduction| &reduction.own);
+        for axes in std::iter::once(&body.axes).chain(loops) {
+            let Some((&last, outer)) = axes.split_last() else { continue };
+            let (mut carrier, mut extent) = (last, indices.extent(last));
+            for &axis in outer.iter().rev() {
+                let own = indices.extent(axis);
+                let one = !apart(axis)
+                    && !nonlinear.contains(&carrier)
+                    && accesses.iter().all(|access| {
+                        access.coefficient(axis) == access.coefficient(carrier) * extent as i64
+                    });
+                if one {
+                    merged.absorbed.insert(axis);
+                    extent *= own;
+                    merged.extents.insert(carrier, extent);
+                } else {
+                    (carrier, extent) = (axis, own);
+                }
             }
         }
+        merged
     }
 
     /// Whether a counter was merged into an inner one.
@@ -71,15 +62,13 @@ impl Merged {
 }
 
 /// Counters that occur inside a quotient or remainder.
-fn nonlinear(indices: &Indices, found: &Collected) -> FxHashSet<AtomId> {
+fn nonlinear(indices: &Indices, accesses: &[Index]) -> FxHashSet<AtomId> {
     let mut set = FxHashSet::default();
-    for access in &found.accesses {
-        for &(atom, _) in &access.terms {
-            if let Atom::Div(x, _) | Atom::Mod(x, _) = indices.algebra.atom(atom) {
-                indices.algebra.visit_axes(x, &mut |axis| {
-                    set.insert(axis);
-                });
-            }
+    for &(atom, _) in accesses.iter().flat_map(|access| &access.terms) {
+        if let Atom::Div(x, _) | Atom::Mod(x, _) = indices.algebra.atom(atom) {
+            indices.algebra.visit_axes(x, &mut |axis| {
+                set.insert(axis);
+            });
         }
     }
     set

@@ -11,7 +11,6 @@
 
 mod across;
 mod alternatives;
-mod analysis;
 mod checked;
 mod contract;
 mod contraction_grouping;
@@ -25,6 +24,7 @@ mod flash;
 mod floor;
 mod horizontal_fusion;
 mod item;
+mod loop_body;
 mod lower;
 mod memory;
 mod merge;

@@ -30,6 +30,7 @@ use super::contract::{Contraction, is_widening};
 use super::cost::{self, Costs, NodeList, WORTH_STORING, reduced_count};
 use super::epilogue;
 use super::flash::FlashAttention;
+use super::loop_body::LoopBody;
 use super::pull::{Indices, OF_OTHERS, TupleId};
 use super::reason::Reason;
 use super::search::{self, Choices, Open};
@@ -43,6 +44,7 @@ use crate::ops::BinaryOp;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Most nodes between a reduction and what its kernel stores in its place.
@@ -118,8 +120,8 @@ pub(crate) struct Partition {
     pub(crate) joint: bool,
     /// Stored nodes that are read in so many places that kernels are told the place.
     pub(crate) walked: FxHashSet<NodeId>,
-    /// Kernels of groups lowered so far, by what they are made of.
-    pub(crate) kernels: FxHashMap<Box<[u64]>, Arc<Kernel>>,
+    /// Kernels of groups lowered so far, by their bodies.
+    pub(super) kernels: FxHashMap<Rc<LoopBody>, Arc<Kernel>>,
     /// What roots of epilogues are at in positions of the contraction.
     pub(super) epilogues: FxHashMap<epilogue::Roots, Vec<TupleId>>,
 }
@@ -130,7 +132,7 @@ pub(crate) struct Partition {
 /// several kernels, and its results are compared with one another (the maximum of a tensor with its
 /// elements). So this is decided here, once for all kernels of a plan: a product is taken in by a
 /// sum that is its only user, if the product is stored nowhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Product {
     None,
     First,

@@ -8,9 +8,9 @@
 //! The kernel runs over rows, over runs of steps, and along a run, the innermost dimension of the
 //! sum: what is the same along a run needs no division and no second load.
 
-use super::analysis::collect_roots;
 use super::contract::Contraction;
-use super::lower::{Lowered, Lowering, once};
+use super::loop_body::{Form, LoopBody, collect_roots};
+use super::lower::{Lowered, Lowering, cached};
 use super::partition::{ContractGroup, Partition, Partitioner, Use};
 use crate::affine::AtomId;
 use crate::dtype::DType;
@@ -25,8 +25,6 @@ const NARROWER: f32 = 2.0;
 const MOST_OPS: f32 = 48.0;
 /// Shortest run that is worth loops of its own.
 const SHORTEST_RUN: usize = 8;
-/// Tells what prologues are made of from what others are.
-const OF_PROLOGUE: u64 = 3;
 
 impl Partitioner<'_> {
     /// The operand, of two, that the library computes itself.
@@ -100,46 +98,47 @@ pub(crate) fn lower(
     let (node, tuple) = (contraction.operands[side], contraction.tuples[side]);
     let [batch, m, n, k] = contraction.counters();
     let rows = if side == 0 { m } else { n };
-    let (&step, runs) = k.split_last()?;
+    k.last()?;
     let mut found = collect_roots(graph, partition, group, &[(node, tuple)], &[], &[]);
-    let kind = OF_PROLOGUE | (contraction.spec.acc as u64) << 8;
-    found.key.extend([kind, batch.len() as u64, rows.len() as u64]);
-    found.key.extend([&batch[..], &rows, &k].concat().iter().map(|axis| axis.idx() as u64));
-    let lowered = once(graph, partition, (found, &[]), |partition, found| {
-        let dims: Vec<String> = graph.shape(node).iter().map(usize::to_string).collect();
-        let mut l = Lowering::new(graph, partition, group, format!("of_{}", dims.join("x")));
-        let block = l.b.param(contraction.spec.acc, u64::MAX >> 8, Access::Write);
-        let count = |l: &Lowering<'_>, atoms: &[AtomId]| -> i64 {
-            atoms.iter().map(|&atom| l.indices.extent(atom) as i64).product()
-        };
-        let [n_batch, n_rows, n_runs, n_steps] =
-            [&batch[..], &rows, runs, &[step]].map(|atoms| count(&l, atoms));
-        // Batch, first row, run and step, then how many, and the stride of rows.
-        let limits = [n_batch, n_rows, n_runs, n_steps, n_rows, n_runs, n_steps, 1 << 40];
-        let vars = limits.map(|limit| l.b.var(DType::I64, 0, limit));
-        l.declare(found, &[]);
-        l.count_digits(&batch, vars[0]);
-        let row = l.b.open_loop(LoopKind::Parallel, 0, vars[4]);
-        let number = l.b.binary(BinaryOp::Add, vars[1], row);
-        l.count_digits(&rows, number);
-        let line = l.b.binary(BinaryOp::Mul, row, vars[7]);
-        let run = l.b.open_loop(LoopKind::Parallel, 1, vars[5]);
-        let number = l.b.binary(BinaryOp::Add, vars[2], run);
-        l.count_digits(runs, number);
-        let whole = n_steps as usize <= Prologue::WHOLE;
-        let steps = if whole { l.b.index(n_steps) } else { vars[6] };
-        let before = l.b.binary(BinaryOp::Mul, run, steps);
-        let start = l.b.binary(BinaryOp::Add, line, before);
-        let i = l.b.open_loop(LoopKind::Parallel, 2, steps);
-        let counter = if whole { i } else { l.b.binary(BinaryOp::Add, vars[3], i) };
-        l.counters.insert(step, counter);
-        let place = l.b.binary(BinaryOp::Add, start, i);
-        let value = l.value(node, tuple, None);
-        l.b.store(block, place, value);
-        l.b.close();
-        l.b.close();
-        l.b.close();
-        l.finish()
-    });
-    Some((side, lowered))
+    let dims: Vec<String> = graph.shape(node).iter().map(usize::to_string).collect();
+    let (name, acc) = (format!("of_{}", dims.join("x")), contraction.spec.acc);
+    found.body.form = Form::Prologue { name, acc, batch, rows, steps: k };
+    Some((side, cached(graph, partition, (found, &[]), emit)))
+}
+
+fn emit(l: &mut Lowering<'_, ()>, body: &LoopBody) {
+    let Form::Prologue { acc, batch, rows, steps, .. } = &body.form else {
+        unreachable!("invariant: only prologues are emitted so")
+    };
+    let (&step, runs) = steps.split_last().expect("invariant: a prologue has steps");
+    let block = l.b.param(*acc, u64::MAX >> 8, Access::Write);
+    let count = |atoms: &[AtomId]| -> i64 {
+        atoms.iter().map(|&atom| l.indices.extent(atom) as i64).product()
+    };
+    let [n_batch, n_rows, n_runs, n_steps] = [&batch[..], rows, runs, &[step]].map(count);
+    // Batch, first row, run and step, then how many, and the stride of rows.
+    let limits = [n_batch, n_rows, n_runs, n_steps, n_rows, n_runs, n_steps, 1 << 40];
+    let vars = limits.map(|limit| l.b.var(DType::I64, 0, limit));
+    l.declare_body();
+    l.count_digits(batch, vars[0]);
+    let row = l.b.open_loop(LoopKind::Parallel, 0, vars[4]);
+    let number = l.b.binary(BinaryOp::Add, vars[1], row);
+    l.count_digits(rows, number);
+    let line = l.b.binary(BinaryOp::Mul, row, vars[7]);
+    let run = l.b.open_loop(LoopKind::Parallel, 1, vars[5]);
+    let number = l.b.binary(BinaryOp::Add, vars[2], run);
+    l.count_digits(runs, number);
+    let whole = n_steps as usize <= Prologue::WHOLE;
+    let n = if whole { l.b.index(n_steps) } else { vars[6] };
+    let before = l.b.binary(BinaryOp::Mul, run, n);
+    let start = l.b.binary(BinaryOp::Add, line, before);
+    let i = l.b.open_loop(LoopKind::Parallel, 2, n);
+    let counter = if whole { i } else { l.b.binary(BinaryOp::Add, vars[3], i) };
+    l.counters.insert(step, counter);
+    let place = l.b.binary(BinaryOp::Add, start, i);
+    let value = l.value(body.stores[0].value);
+    l.b.store(block, place, value);
+    l.b.close();
+    l.b.close();
+    l.b.close();
 }

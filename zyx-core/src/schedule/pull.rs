@@ -20,13 +20,6 @@ const OF_PLACES: u32 = 1 << 31;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TupleId(u32);
 
-impl TupleId {
-    /// Equal for equal tuples.
-    pub(super) fn word(self) -> u64 {
-        self.0.into()
-    }
-}
-
 /// The algebra together with interned tuples of its expressions.
 #[derive(Debug, Default)]
 pub(crate) struct Indices {
@@ -82,7 +75,12 @@ impl Indices {
         list.iter().zip(room).map(place).collect()
     }
 
-    /// The arguments that are places which occur in expressions, by slot.
+    /// Whether any slice or padding starts at an argument of the plan.
+    pub(super) fn has_places(&self) -> bool {
+        !self.places.is_empty()
+    }
+
+    /// The arguments of the plan that occur in expressions as places: their slots and counters, by slot.
     pub(super) fn places_in(&self, all: &[Index]) -> Vec<(u32, AtomId)> {
         let mut found: Vec<(u32, AtomId)> = Vec::new();
         if self.places.is_empty() {

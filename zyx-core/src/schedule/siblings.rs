@@ -1,7 +1,7 @@
 //! Long reductions of the same elements, whose loops read them once for all.
 //!
 //! On devices of many threads a reduction joins the group of one over the same axes that reads some of
-//! the same elements, if no path leads from one to the other. [`analysis`](super::analysis) gives both
+//! the same elements, if no path leads from one to the other. [`loop_body`](super::loop_body) gives both
 //! the same counters, so that they are lowered to one nest of loops.
 
 use super::cost::reduced_count;

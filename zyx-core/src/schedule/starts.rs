@@ -5,6 +5,7 @@
 //! the place of a load becomes a scalar argument, whose range is the same for all steps: one kernel
 //! serves them all.
 
+use super::loop_body::LoadStart;
 use crate::affine::{Algebra, Index};
 use crate::graph::{Graph, Node, NodeId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -25,12 +26,16 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// In how many elements the place is counted, and the last place from which loads stay within
-    /// so many elements; `None` if they may leave them, as guarded ones do.
-    pub(super) fn counted(&self, len: i64) -> Option<(i64, i64)> {
-        let last = (len - 1).checked_sub(self.reach).filter(|&last| self.place <= last)?;
-        let step = STEPS.into_iter().find(|step| self.place % step == 0)?;
-        Some((step, last / step))
+    /// What a kernel knows of the place: the range in which all loads from it stay within the buffer, or, where
+    /// loads may leave the buffer, as guarded ones do, the place itself.
+    pub(super) fn of_kernel(&self, graph: &Graph) -> LoadStart {
+        let len = graph.shape(self.node).numel() as i64;
+        let last = (len - 1).checked_sub(self.reach).filter(|&last| self.place <= last);
+        let step = STEPS.into_iter().find(|step| self.place % step == 0);
+        match (last, step) {
+            (Some(last), Some(step)) => LoadStart::Argument { step, last: last / step },
+            _ => LoadStart::Element(self.place),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::hal::FLASH_VARS;
 use crate::ir::{Access, LoopKind, Value};
 use crate::ops::{BinaryOp, UnaryOp};
 use crate::scalar::Scalar;
-use crate::schedule::analysis::collect_roots;
+use crate::schedule::loop_body::collect_roots;
 use crate::schedule::lower::{Lowered, Lowering};
 use crate::schedule::partition::{Group, Partition};
 
@@ -86,7 +86,7 @@ fn open_columns(
 fn give_tiles(l: &mut Lowering<'_>, flash: &FlashAttention, block: &Block, place: Value) {
     for (&(node, tuple), &tile) in flash.tiles.iter().zip(&block.tiles) {
         let product = l.b.load(tile, place);
-        l.remember((node, tuple, None), product);
+        l.remember(node, tuple, product);
     }
 }
 
@@ -103,7 +103,7 @@ fn update_values(
 ) -> Lowered {
     let nodes = tile_nodes(flash);
     let found = collect_roots(graph, partition, group, &[(node, tuple)], &nodes, &[]);
-    let mut l = Lowering::new(graph, partition, group, "values_of_tiles".to_owned());
+    let mut l = Lowering::new(graph, partition, "values_of_tiles".to_owned());
     let block = block(&mut l, flash);
     l.declare(found, &[]);
     let row = open_rows(&mut l, flash, &block);
@@ -125,7 +125,7 @@ fn update_softmax(
 ) -> Lowered {
     let (scores, nodes) = (softmax.scores, tile_nodes(flash));
     let found = collect_roots(graph, partition, group, &[scores], &nodes, &[]);
-    let mut l = Lowering::new(graph, partition, group, "online_softmax".to_owned());
+    let mut l = Lowering::new(graph, partition, "online_softmax".to_owned());
     let block = block(&mut l, flash);
     l.declare(found, &[]);
     let acc = flash.spec.acc;
@@ -209,14 +209,14 @@ fn finish(
     let found = collect_roots(graph, partition, group, &needed, &nodes, &[]);
     let width = spec.sums[0].b.width();
     let kind = if softmax.is_some() { "softmax_product" } else { "product" };
-    let mut l = Lowering::new(graph, partition, group, format!("{kind}_{width}"));
+    let mut l = Lowering::new(graph, partition, format!("{kind}_{width}"));
     let block = block(&mut l, flash);
     let written: Vec<_> = this.roots.iter().map(|root| (root.node, Access::Write)).collect();
     l.declare(found, &written);
     let row = open_rows(&mut l, flash, &block);
     for (&(node, tuple), &state) in given.iter().zip(&block.states) {
         let value = l.b.load(state, row);
-        l.remember((node, tuple, None), value);
+        l.remember(node, tuple, value);
     }
     for &(node, tuple) in &rows {
         l.store_root(node, tuple);

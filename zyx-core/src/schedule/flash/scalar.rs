@@ -14,8 +14,8 @@ use crate::graph::Graph;
 use crate::ir::{Access, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
-use crate::schedule::analysis::collect_roots;
 use crate::schedule::item::ScheduleItem;
+use crate::schedule::loop_body::collect_roots;
 use crate::schedule::lower::Lowering;
 use crate::schedule::partition::{Group, Kind, Partition};
 use crate::schedule::strategies::Nest;
@@ -50,14 +50,12 @@ pub(super) fn begin<'a>(
     let needed: Vec<At> = needed.collect();
     let mut found = collect_roots(graph, partition, group, &needed, &given, &[]);
     for &operand in &flash.operands {
-        if !found.loads.contains(&operand) {
-            found.loads.push(operand);
-        }
+        found.load(graph, operand);
     }
     let spec = &flash.spec;
     let kind = if softmax.is_some() { "flash_softmax" } else { "flash" };
     let name = format!("{kind}{by}_{}x{}x{}", spec.batches(), spec.rows, spec.columns);
-    let mut l = Lowering::new(graph, partition, group, name);
+    let mut l = Lowering::new(graph, partition, name);
     let written: Vec<_> = this.roots.iter().map(|root| (root.node, Access::Write)).collect();
     l.declare(found, &written);
     (l, softmax, rows)
@@ -201,7 +199,7 @@ fn columns(l: &mut Lowering<'_>, flash: &FlashAttention, own: &Own, (first, len)
 fn give_tiles(l: &mut Lowering<'_>, flash: &FlashAttention, tiles: &[Value], column: Value) {
     for (&(node, tuple), &tile) in flash.tiles.iter().zip(tiles) {
         let product = l.b.load(tile, column);
-        l.remember((node, tuple, None), product);
+        l.remember(node, tuple, product);
     }
 }
 
@@ -256,7 +254,7 @@ fn finish(
     let given = softmax.iter().flat_map(|s| [Some(s.top), s.sum]).flatten();
     for ((node, tuple), &state) in given.zip(&own.states) {
         let value = l.b.load(state, zero);
-        l.remember((node, tuple, None), value);
+        l.remember(node, tuple, value);
     }
     for &(node, tuple) in rows {
         l.store_root(node, tuple);

@@ -15,8 +15,8 @@ use crate::ir::{Access, BarrierScope, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, And, Div, Eq, Lt, Min, Mul, Rem, Shr, Sub};
 use crate::ops::{TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
-use crate::schedule::analysis::collect_roots;
 use crate::schedule::item::ScheduleItem;
+use crate::schedule::loop_body::collect_roots;
 use crate::schedule::lower::Lowering;
 use crate::schedule::pull::TupleId;
 use crate::shape::Shape;
@@ -97,7 +97,7 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let found = collect_roots(graph, partition, group, &needed, &[], &all);
     let kind = if real { "real_fourier" } else { "fourier" };
     let name = format!("{kind}_{before}x{n}x{after}");
-    let mut l = Lowering::new(graph, partition, group, name);
+    let mut l = Lowering::new(graph, partition, name);
     l.declare(found, &[(out, Access::Write)]);
     let mut e = Emit {
         l: &mut l,
@@ -409,7 +409,7 @@ impl Emit<'_, '_> {
     fn output(&mut self, place: Value, cond: Option<Value>, y: Complex) {
         self.l.counters.insert(self.along[1], place);
         for (tuple, part) in self.places[1].into_iter().zip(y) {
-            let flat = self.l.indices.flat(self.l.graph, self.out, tuple);
+            let flat = self.l.indices.flat(self.l.nodes.graph, self.out, tuple);
             let mut at = self.l.index(&flat);
             if let Some(cond) = cond {
                 at = self.l.b.guard(at, cond);

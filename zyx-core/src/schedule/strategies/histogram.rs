@@ -13,8 +13,8 @@ use crate::graph::{Node, NodeId};
 use crate::ir::{Access, BarrierScope, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, And, Lt, Mul, Rem};
 use crate::scalar::Scalar;
-use crate::schedule::analysis::collect_roots;
 use crate::schedule::item::ScheduleItem;
+use crate::schedule::loop_body::collect_roots;
 use crate::schedule::lower::{Lowering, name};
 use crate::schedule::pull::TupleId;
 
@@ -56,7 +56,7 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let all: Vec<_> = axes.iter().chain(&targets).copied().collect();
     let roots = [(x, tuple), (index, tuple), (base, place)];
     let found = collect_roots(graph, partition, group, &roots, &[], &all);
-    let mut l = Lowering::new(graph, partition, group, format!("{}_count", name(graph, this)));
+    let mut l = Lowering::new(graph, partition, format!("{}_count", name(graph, this)));
     l.declare(found, &[(root.node, Access::Write)]);
 
     let turns = (n + THREADS * TOGETHER - 1) / (THREADS * TOGETHER);
@@ -168,7 +168,7 @@ impl Count<'_, '_> {
                 let part = self.l.b.load(self.counters, at);
                 sum = self.l.b.binary(Add, sum, part);
             }
-            let flat = self.l.indices.flat(self.l.graph, root, place);
+            let flat = self.l.indices.flat(self.l.nodes.graph, root, place);
             let at = self.l.index(&flat);
             self.l.close_scope();
             let at = self.guarded(at, inside);

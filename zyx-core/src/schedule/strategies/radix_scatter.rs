@@ -12,8 +12,8 @@ use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::ir::{Access, LoopKind, Space, Type};
 use crate::ops::BinaryOp;
-use crate::schedule::analysis::collect_roots;
 use crate::schedule::item::ScheduleItem;
+use crate::schedule::loop_body::collect_roots;
 use crate::schedule::lower::{Lowering, name};
 use crate::shape::Shape;
 
@@ -40,7 +40,7 @@ pub(super) fn rows(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let step = partition.indices.get(tuple)[outer.len()].terms.first()?.0;
     let rows: Vec<_> = axes.iter().copied().filter(|&axis| axis != step).collect();
     let found = collect_roots(graph, partition, group, &[(x, tuple)], &[], &axes);
-    let mut l = Lowering::new(graph, partition, group, format!("sort_{count}x{n}"));
+    let mut l = Lowering::new(graph, partition, format!("sort_{count}x{n}"));
     l.declare(found, &[(root, Access::Write)]);
     let (groups, threads) = (l.b.index(count as i64), block.threads(&mut l.b));
     let row = l.b.open_loop(LoopKind::Group, 0, groups);
@@ -80,7 +80,7 @@ fn lower(nest: &mut Nest<'_>, ranked: Option<Block>) -> Option<Vec<ScheduleItem>
     let all: Vec<_> = axes.iter().chain(&bins).copied().collect();
     let roots = [(x, tuple), (shift, tuple), (starts, first)];
     let found = collect_roots(graph, partition, group, &roots, &[], &all);
-    let mut l = Lowering::new(graph, partition, group, name(graph, this));
+    let mut l = Lowering::new(graph, partition, name(graph, this));
     l.declare(found, &[(root, Access::Write)]);
     if let Some(ranked) = ranked {
         let (step, &[bin]) = (step?, &bins[..]) else { return None };

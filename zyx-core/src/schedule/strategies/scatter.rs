@@ -11,8 +11,8 @@ use crate::graph::{Node, UpdateOrder};
 use crate::hal::Caps;
 use crate::ir::{Access, LoopKind};
 use crate::ops::BinaryOp;
-use crate::schedule::analysis::collect_roots;
 use crate::schedule::item::ScheduleItem;
+use crate::schedule::loop_body::collect_roots;
 use crate::schedule::lower::{Lowering, name};
 
 /// Whether a device makes the updates of a scatter in any order: they are of integers, so all orders
@@ -34,7 +34,7 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let label = name(graph, this);
 
     let found = collect_roots(graph, partition, group, &[(base, root.tuple)], &[], &this.axes);
-    let mut init = Lowering::new(graph, partition, group, format!("{label}_init"));
+    let mut init = Lowering::new(graph, partition, format!("{label}_init"));
     init.declare(found, &[(root.node, Access::Write)]);
     this.axes.iter().for_each(|&axis| init.open(axis, LoopKind::Parallel));
     let value = init.value(base, root.tuple, None);
@@ -52,7 +52,7 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let unordered = op.filter(|&op| any || is_unordered(caps, op, graph.dtype(root.node)));
     let serial = scattered.filter(|_| unordered.is_none());
     let found = collect_roots(graph, partition, group, &[(x, tuple), (index, tuple)], &[], &axes);
-    let mut update = Lowering::new(graph, partition, group, format!("{label}_update"));
+    let mut update = Lowering::new(graph, partition, format!("{label}_update"));
     update.declare(found, &[(root.node, Access::ReadWrite)]);
     let parallel: Vec<_> = axes.iter().copied().filter(|&a| Some(a) != serial).collect();
     parallel.iter().for_each(|&axis| update.open(axis, LoopKind::Parallel));
@@ -109,7 +109,7 @@ pub(super) fn by_ends(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let axes: Vec<_> = this.axes.iter().copied().chain([before, element]).collect();
     let found = collect_roots(graph, partition, group, &roots, &[], &axes);
     let place = partition.indices.get(root.tuple)[axis].clone();
-    let mut l = Lowering::new(graph, partition, group, format!("{}_by_ends", name(graph, this)));
+    let mut l = Lowering::new(graph, partition, format!("{}_by_ends", name(graph, this)));
     l.declare(found, &[(root.node, Access::Write)]);
     this.axes.iter().for_each(|&axis| l.open(axis, LoopKind::Parallel));
     let (none, one, most) = (l.b.index(0), l.b.index(1), l.b.index(n as i64));

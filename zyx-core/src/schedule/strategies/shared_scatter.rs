@@ -13,8 +13,8 @@ use crate::graph::{Graph, Node, NodeId, UpdateOrder};
 use crate::hal::Caps;
 use crate::ir::{Access, LoopKind, Space, Type};
 use crate::ops::BinaryOp::{Add, Div, Min, Mul, Rem, Sub};
-use crate::schedule::analysis::collect_roots;
 use crate::schedule::item::ScheduleItem;
+use crate::schedule::loop_body::collect_roots;
 use crate::schedule::lower::{Lowering, name};
 
 /// Threads of a group, the most first.
@@ -127,10 +127,10 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let all: Vec<_> = axes.iter().chain(&targets).copied().collect();
     let roots = [(x, tuple), (index, tuple), (base, place)];
     let found = collect_roots(graph, partition, group, &roots, &[], &all);
-    if !found.reductions.is_empty() {
+    if !found.body.reductions.is_empty() {
         return None;
     }
-    let mut l = Lowering::new(graph, partition, group, format!("{}_shared", name(graph, this)));
+    let mut l = Lowering::new(graph, partition, format!("{}_shared", name(graph, this)));
     l.declare(found, &[(root.node, Access::Write)]);
     let groups = rows as i64 / threads;
     let [all_groups, groups, local] = [groups * parts, groups, threads].map(|n| l.b.index(n));

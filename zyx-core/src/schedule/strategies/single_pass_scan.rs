@@ -30,8 +30,8 @@ use crate::hal::{Caps, Progress};
 use crate::ir::{Access, BarrierScope, Builder, LoopKind, Op, Order, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, And, Div, Eq, Le, Lt, Min, Mul, Or, Rem, Shl, Shr, Sub};
 use crate::scalar::Scalar;
-use crate::schedule::analysis::collect_roots;
 use crate::schedule::item::ScheduleItem;
+use crate::schedule::loop_body::collect_roots;
 use crate::schedule::lower::{Lowered, Lowering, name};
 use crate::schedule::pull::TupleId;
 use crate::shape::Shape;
@@ -174,10 +174,10 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let (&along, outer) = this.axes.split_last()?;
     let roots = [(root.node, root.tuple)];
     let found = collect_roots(graph, partition, group, &roots, &[], &this.axes);
-    if !found.reductions.is_empty() {
+    if !found.body.reductions.is_empty() {
         return None;
     }
-    let mut l = Lowering::new(graph, partition, group, name(graph, this));
+    let mut l = Lowering::new(graph, partition, name(graph, this));
     let mut written = vec![(root.node, Access::Write)];
     if tiles.of_row() > 1 {
         written.push((state, Access::ReadWrite));
@@ -629,7 +629,7 @@ impl Pass<'_, '_> {
             let result = self.combine(before, so_far);
             self.l.open_scope();
             self.l.counters.insert(self.along, position);
-            let flat = self.l.indices.flat(self.l.graph, node, tuple);
+            let flat = self.l.indices.flat(self.l.nodes.graph, node, tuple);
             let at = self.l.index(&flat);
             self.l.close_scope();
             let at = inside.map_or(at, |inside| self.l.b.guard(at, inside));

@@ -511,11 +511,11 @@ impl<'l, 'a> Warps<'l, 'a> {
 
     /// Scores without a number that all are multiplied with, and that number.
     fn scaled(&mut self, (node, tuple): At) -> (At, Option<At>) {
-        let Node::Binary { op: Mul, x, y } = self.l.graph.node(node) else {
+        let Node::Binary { op: Mul, x, y } = self.l.nodes.graph.node(node) else {
             return ((node, tuple), None);
         };
         for (x, y) in [(x, y), (y, x)] {
-            let number = through_movement(self.l.graph, self.l.indices, (y, tuple));
+            let number = through_movement(self.l.nodes.graph, self.l.indices, (y, tuple));
             if [self.flash.row, self.flash.column].iter().all(|&axis| !self.moves(number, axis)) {
                 return ((x, tuple), Some(number));
             }
@@ -586,7 +586,8 @@ impl<'l, 'a> Warps<'l, 'a> {
     fn moves(&self, (node, tuple): At, axis: AtomId) -> bool {
         let mut found = false;
         self.l.indices.visit_axes(tuple, |a| found |= a == axis);
-        found && !matches!(self.l.graph.node(node), Node::Const { .. } | Node::Argument { .. })
+        found
+            && !matches!(self.l.nodes.graph.node(node), Node::Const { .. } | Node::Argument { .. })
     }
 
     /// The left factors of a tile: a thread's eight consecutive steps are those of two

@@ -162,7 +162,7 @@ impl Warps<'_, '_> {
 
     /// Scores without the condition of a band, and the condition.
     pub(super) fn seen(&mut self, scores: At) -> (At, Option<At>) {
-        match self.l.graph.node(scores.0) {
+        match self.l.nodes.graph.node(scores.0) {
             Node::Ternary { op: TernaryOp::Where, x, y, .. }
                 if self.flash.seen == Some(self.moved((x, scores.1))) =>
             {
@@ -190,21 +190,21 @@ impl Warps<'_, '_> {
             let (sixteen, k) = (column / 4, column % 4);
             self.open_column(first, sixteen, k);
             for (leaf, values) in &given.columns {
-                self.l.remember((leaf.0, leaf.1, None), values[column]);
+                self.l.remember(leaf.0, leaf.1, values[column]);
             }
             if given.weights.is_none() {
                 self.column_leaves();
             }
             if let Some(seen) = given.all_seen {
                 let all = self.l.b.constant(Scalar::from_i64(DType::Bool, 1));
-                self.l.remember((seen.0, seen.1, None), all);
+                self.l.remember(seen.0, seen.1, all);
             }
             for row in 0..2 * squares {
                 let (square, i) = (row / 2, self.blocks.element(row % 2, k));
                 self.open_row(row);
                 self.remember_element(own, (tiles, &needed), (row, sixteen, i));
                 if let Some((key, weights)) = given.weights {
-                    self.l.remember((key.0, key.1, None), weights[sixteen][i]);
+                    self.l.remember(key.0, key.1, weights[sixteen][i]);
                 }
                 values[sixteen * squares + square][i] = self.l.value(target.0, target.1, None);
                 self.l.close_scope();
@@ -222,12 +222,12 @@ impl Warps<'_, '_> {
         (row, sixteen, i): (usize, usize, usize),
     ) {
         for &(leaf, value) in &own.leaves[row] {
-            self.l.remember((leaf.0, leaf.1, None), value);
+            self.l.remember(leaf.0, leaf.1, value);
         }
         let all = tiles.iter().zip(&self.flash.tiles).zip(needed);
         for ((tile, at), _) in all.filter(|(_, needed)| **needed) {
             let product = self.of_sums(tile, (sixteen, row / 2), i);
-            self.l.remember((at.0, at.1, None), product);
+            self.l.remember(at.0, at.1, product);
         }
     }
 
@@ -512,7 +512,7 @@ impl Warps<'_, '_> {
             let given = softmax.iter().flat_map(|s| [Some(s.top), s.sum]).flatten();
             if let Some(states) = states.get(row) {
                 for ((node, tuple), &state) in given.zip(states) {
-                    self.l.remember((node, tuple, None), state);
+                    self.l.remember(node, tuple, state);
                 }
             }
             self.store_row_values(rows);
@@ -582,16 +582,16 @@ impl Warps<'_, '_> {
             }
             None => sum,
         };
-        self.l.b.cast(self.l.graph.dtype(of.node), value)
+        self.l.b.cast(self.l.nodes.graph.dtype(of.node), value)
     }
 
     /// Stores consecutive columns of a row, as many at once as lie together.
     pub(super) fn store_run(&mut self, first: Value, of: Sum<'_>, values: &[Value]) {
         let Sum { node, sum, tuple, axes } = of;
         let axis = self.running(axes);
-        let flat = self.l.indices.flat(self.l.graph, sum, tuple);
+        let flat = self.l.indices.flat(self.l.nodes.graph, sum, tuple);
         let buffer = self.l.param(node);
-        let most = 16 / self.l.graph.dtype(node).size();
+        let most = 16 / self.l.nodes.graph.dtype(node).size();
         let lanes = most.min(1 << values.len().trailing_zeros());
         let together = flat.coefficient(axis) == 1
             && flat.terms.iter().all(|term| term.0 == axis || term.1 % lanes as i64 == 0)

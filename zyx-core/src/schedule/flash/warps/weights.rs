@@ -49,7 +49,7 @@ pub(super) struct Columns {
 
 impl Warps<'_, '_> {
     pub(super) fn moved(&mut self, at: At) -> At {
-        through_movement(self.l.graph, self.l.indices, at)
+        through_movement(self.l.nodes.graph, self.l.indices, at)
     }
 
     /// The middles, of the flash attention and of the sums beside it.
@@ -76,9 +76,9 @@ impl Warps<'_, '_> {
         }
         let key = found?;
         let (exp, scale) = self.weight(key)?;
-        let Node::Unary { x, .. } = self.l.graph.node(exp.0) else { return None };
+        let Node::Unary { x, .. } = self.l.nodes.graph.node(exp.0) else { return None };
         let (node, tuple) = self.moved((x, exp.1));
-        let Node::Binary { op: Sub, x, y } = self.l.graph.node(node) else { return None };
+        let Node::Binary { op: Sub, x, y } = self.l.nodes.graph.node(node) else { return None };
         let (scores, shift) = (self.moved((x, tuple)), self.moved((y, tuple)));
         let known = [Some(shift), scale].into_iter().flatten();
         let [rows, columns] = [self.flash.row, self.flash.column]
@@ -102,17 +102,17 @@ impl Warps<'_, '_> {
     /// The exponential in a weight, and what else is in it.
     fn weight(&mut self, at: At) -> Option<(At, Option<At>)> {
         let is_exp = |this: &Self, at: At| {
-            matches!(this.l.graph.node(at.0), Node::Unary { op: UnaryOp::Exp, .. })
+            matches!(this.l.nodes.graph.node(at.0), Node::Unary { op: UnaryOp::Exp, .. })
         };
         if is_exp(self, at) {
             return Some((at, None));
         }
-        let Node::Binary { op: Mul, x, y } = self.l.graph.node(at.0) else { return None };
+        let Node::Binary { op: Mul, x, y } = self.l.nodes.graph.node(at.0) else { return None };
         let (x, y) = (self.moved((x, at.1)), self.moved((y, at.1)));
         [(x, y), (y, x)].into_iter().find_map(|(exp, scale)| {
             let both = [self.flash.row, self.flash.column];
             let small = !both.iter().all(|&axis| self.moves(scale, axis));
-            let fits = is_exp(self, exp) && small && is_positive(self.l.graph, scale.0, 8);
+            let fits = is_exp(self, exp) && small && is_positive(self.l.nodes.graph, scale.0, 8);
             fits.then_some((exp, Some(scale)))
         })
     }
@@ -133,7 +133,7 @@ impl Warps<'_, '_> {
                     found = found.or(Some(at));
                     continue;
                 }
-                let node = self.l.graph.node(at.0);
+                let node = self.l.nodes.graph.node(at.0);
                 stack.extend(node.sources().map(|x| (x, at.1)));
             }
         }
@@ -182,11 +182,11 @@ impl Warps<'_, '_> {
         }
         let mut seen = FxHashSet::default();
         for at in loaded.into_iter().filter(|&at| seen.insert(at)) {
-            let ty = Type::scalar(self.l.graph.dtype(at.0));
+            let ty = Type::scalar(self.l.nodes.graph.dtype(at.0));
             let register = self.register(ty);
             // Threads without a column load from it, too, where passes move that in front of a
             // branch.
-            let nothing = self.l.b.constant(Scalar::from_i64(self.l.graph.dtype(at.0), 0));
+            let nothing = self.l.b.constant(Scalar::from_i64(self.l.nodes.graph.dtype(at.0), 0));
             let zero = self.l.b.index(0);
             self.l.b.store(register, zero, nothing);
             columns.loaded.push((at, register));
@@ -206,7 +206,7 @@ impl Warps<'_, '_> {
         let mut seen = FxHashSet::default();
         leaves.retain(|&leaf| {
             !self.flash.tiles.contains(&leaf)
-                && self.l.graph.dtype(leaf.0) == DType::F32
+                && self.l.nodes.graph.dtype(leaf.0) == DType::F32
                 && self.moves(leaf, self.flash.column)
                 && !self.moves(leaf, self.flash.row)
                 && seen.insert(leaf)
@@ -258,7 +258,7 @@ impl Warps<'_, '_> {
         let place = self.l.b.binary(Add, place, self.thread);
         for &(at, register) in &columns.loaded {
             let value = self.l.b.load(register, zero);
-            self.l.remember((at.0, at.1, None), value);
+            self.l.remember(at.0, at.1, value);
         }
         for &(leaf, storage) in &columns.kept {
             let value = match (leaf, exponent.as_ref()) {
