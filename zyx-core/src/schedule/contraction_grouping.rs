@@ -9,7 +9,7 @@ use super::contract::{
 };
 use super::convolution::{self, interleaved};
 use super::partition::{ContractGroup, Group, Kind, Partitioner, Root, Use};
-use super::pull::OF_CONTRACTIONS;
+use super::pull::Scope;
 use super::reason::Reason;
 use crate::graph::{Node, NodeId};
 
@@ -17,9 +17,9 @@ impl Partitioner<'_> {
     /// The contraction that `id` is, if the device has a kernel for it. Windows are a convolution first:
     /// as a contraction its zeros have to be stored.
     pub(super) fn library(&mut self, id: NodeId) -> Option<Contraction> {
-        let outer = self.indices.algebra.number_from(OF_CONTRACTIONS);
+        let outer = self.indices.algebra.allocate_from(Scope::Contraction.first());
         let found = self.library_call(id);
-        self.indices.algebra.number_from(outer);
+        self.indices.algebra.allocate_from(outer);
         found
     }
 
@@ -130,9 +130,9 @@ impl Partitioner<'_> {
             }
             None => {
                 let group = self.groups.len() as u32;
-                let outer = self.indices.algebra.number_from(0);
+                let outer = self.indices.algebra.allocate_from(Scope::Group.first());
                 let (axes, tuple) = self.indices.axes(&self.graph.shape(id).clone());
-                let counters = self.indices.algebra.number_from(outer);
+                let next_counter = self.indices.algebra.allocate_from(outer);
                 self.loops.push(axes.clone());
                 self.groups.push(Group {
                     kind: kind(None),
@@ -141,7 +141,7 @@ impl Partitioner<'_> {
                     space: self.graph.shape(id).numel(),
                     nodes: 1,
                     reduces: 1,
-                    counters,
+                    next_counter,
                     first_root: id,
                     last_root: id,
                 });

@@ -8,7 +8,7 @@ use super::contract::Contraction;
 use super::loop_body::{Form, LoopBody, collect_roots};
 use super::lower::{Lowered, Lowering, cached, name};
 use super::partition::{ContractGroup, Group, Partition};
-use super::pull::{OF_EPILOGUES, TupleId};
+use super::pull::{Scope, TupleId};
 use crate::affine::{Algebra, AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, NodeId};
@@ -35,7 +35,7 @@ pub(crate) fn lower(
     let numel = graph.shape(contraction.node).numel();
     let p = &mut *partition;
     let (spec, algebra) = (&contraction.spec, &mut p.indices.algebra);
-    algebra.number_from(OF_EPILOGUES);
+    algebra.allocate_from(Scope::Epilogue.first());
     let batch = algebra.axis(extent(&spec.batch));
     let (m, n) = (algebra.axis(extent(&spec.m)), algebra.axis(extent(&spec.n)));
     let flat = p.indices.flat_id(graph, contraction.node, at);

@@ -124,8 +124,10 @@ pub(super) fn predict(graph: &Graph, launch: &Launch, caps: &Caps) -> f64 {
 
 fn of_work(graph: &Graph, item: &ScheduleItem, caps: &Caps) -> f64 {
     match item {
+        // No kernel is faster than memory and arithmetic allow, whatever is known of its passes.
         ScheduleItem::Kernel(lowered) => {
-            model::predict(&crate::tune::optimize(&lowered.kernel, caps), caps)
+            let predicted = model::predict(&crate::tune::optimize(&lowered.kernel, caps), caps);
+            predicted.max(model::least(&lowered.kernel, caps))
         }
         ScheduleItem::Call { .. } => {
             let launch = Rates::of(caps).launch;

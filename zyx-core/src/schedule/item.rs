@@ -8,7 +8,7 @@ use super::contract::Start;
 use super::horizontal_fusion::{self, Joined};
 use super::lower::{Lowered, Var};
 use super::partition::{Partition, partition_by};
-use super::pull::OF_LOWERING;
+use super::pull::Scope;
 use super::search::{self, Choices};
 use super::starts;
 use super::strategies::{self, Nest};
@@ -269,7 +269,7 @@ fn lowered(
         if graph.shape(group.roots[0].node).numel() == 0 {
             continue;
         }
-        partition.indices.algebra.number_from(OF_LOWERING);
+        partition.indices.algebra.allocate_from(Scope::Lowering.first());
         let mut nest = Nest { graph, partition: &mut partition, number, group, caps, offers };
         let (strategy, lowered) = strategies::lower(&mut nest);
         items.extend(lowered);

@@ -31,11 +31,11 @@ use super::cost::{self, Costs, NodeList, WORTH_STORING, reduced_count};
 use super::epilogue;
 use super::flash::FlashAttention;
 use super::loop_body::LoopBody;
-use super::pull::{Indices, OF_OTHERS, TupleId};
+use super::pull::{Indices, Scope, TupleId};
 use super::reason::Reason;
 use super::search::{self, Choices, Open};
 use super::siblings::Long;
-use crate::affine::AtomId;
+use crate::affine::{AtomId, CounterId};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, UpdateOrder};
 use crate::hal::{Call, Caps};
@@ -94,8 +94,8 @@ pub(crate) struct Group {
     /// Nodes computed in place so far.
     pub(super) nodes: usize,
     pub(super) reduces: usize,
-    /// The number of its next counter.
-    pub(super) counters: u32,
+    /// Its next counter.
+    pub(super) next_counter: CounterId,
     pub(super) first_root: NodeId,
     pub(super) last_root: NodeId,
 }
@@ -331,7 +331,7 @@ impl<'a> Partitioner<'a> {
             graph.node(id).sources().for_each(|x| uses[x.idx()] += 1);
         }
         let mut indices = Indices::default();
-        indices.algebra.number_from(OF_OTHERS);
+        indices.algebra.allocate_from(Scope::Other.first());
         Partitioner {
             graph,
             offers,
@@ -702,9 +702,9 @@ impl<'a> Partitioner<'a> {
     fn open_group(&mut self, id: NodeId) -> u32 {
         let group = self.groups.len() as u32;
         let shape = self.graph.shape(id).clone();
-        let outer = self.indices.algebra.number_from(0);
+        let outer = self.indices.algebra.allocate_from(Scope::Group.first());
         let (mut axes, mut tuple) = self.indices.axes(&shape);
-        let counters = self.indices.algebra.number_from(outer);
+        let next_counter = self.indices.algebra.allocate_from(outer);
         let kind = match self.graph.node(id) {
             Node::Scan { axis, reverse, .. } | Node::Recurrence { axis, reverse, .. } => {
                 // The scanned axis runs innermost.
@@ -736,7 +736,7 @@ impl<'a> Partitioner<'a> {
             space: shape.numel(),
             nodes: 1,
             reduces: matches!(self.graph.node(id), Node::Reduce { .. }) as usize,
-            counters,
+            next_counter,
             first_root: id,
             last_root: id,
         });
@@ -752,7 +752,7 @@ impl<'a> Partitioner<'a> {
     pub(super) fn propagate(&mut self, id: NodeId, instance: Use) {
         let node = self.graph.node(id);
         let group = instance.group as usize;
-        let outer = self.indices.algebra.number_from(self.groups[group].counters);
+        let outer = self.indices.algebra.allocate_from(self.groups[group].next_counter);
         match node {
             Node::Leaf { .. } | Node::Const { .. } | Node::Argument { .. } | Node::Iota => {}
             Node::Unary { .. }
@@ -839,7 +839,7 @@ impl<'a> Partitioner<'a> {
                 self.need(x, update);
             }
         }
-        self.groups[group].counters = self.indices.algebra.number_from(outer);
+        self.groups[group].next_counter = self.indices.algebra.allocate_from(outer);
     }
 
     fn need_moved(&mut self, id: NodeId, x: NodeId, instance: Use) {

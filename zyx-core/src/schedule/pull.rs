@@ -1,20 +1,34 @@
 //! Pulling indices through movement ops, and interning of index tuples.
 
-use crate::affine::{Algebra, Atom, AtomId, Index};
+use crate::affine::{Algebra, Atom, AtomId, CounterId, Index};
 use crate::graph::{Graph, Node, NodeId, Place, axes_of};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// Where numbers of counters start. A group numbers its own from 0 on, in the order in which it needs
-/// them, so equal groups have equal tuples; so does lowering, which meets those of one group at a
-/// time (those of an epilogue are the same whether a prologue was lowered before it or known), and whoever looks for
-/// a contraction. Places have the numbers of their slots, others are numbered one after the other.
-pub(super) const OF_LOWERING: u32 = 1 << 28;
-pub(super) const OF_EPILOGUES: u32 = OF_LOWERING | 1 << 27;
-pub(super) const OF_CONTRACTIONS: u32 = 1 << 29;
-pub(super) const OF_OTHERS: u32 = 1 << 30;
-const OF_PLACES: u32 = 1 << 31;
+/// Scopes in which counters and run-time values are allocated. Equal computations in equal scopes have equal tuples.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+pub(super) enum Scope {
+    /// The axes of a group, and the loops of its reductions: each group begins anew.
+    Group,
+    /// A group that is lowered, after those of all groups are allocated; each group begins anew.
+    Lowering,
+    /// The epilogue of a group, whatever its prologue allocated before.
+    Epilogue,
+    /// A node that is matched with contractions.
+    Contraction,
+    /// All others; numbers are not used again.
+    Other,
+    /// Arguments of the plan that say where a slice starts, numbered by slot.
+    Place,
+}
+
+impl Scope {
+    pub(super) fn first(self) -> CounterId {
+        CounterId::first(self as u8)
+    }
+}
 
 /// An interned index tuple.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,9 +77,10 @@ impl Indices {
             Place::Argument { slot, step } => {
                 let algebra = &mut self.algebra;
                 let new = || {
-                    let outer = algebra.number_from(OF_PLACES + slot);
+                    let number = CounterId::numbered(Scope::Place as u8, slot);
+                    let outer = algebra.allocate_from(number);
                     let place = algebra.opaque(room / step + 1);
-                    algebra.number_from(outer);
+                    algebra.allocate_from(outer);
                     place
                 };
                 let atom = *self.places.entry(slot).or_insert_with(new);

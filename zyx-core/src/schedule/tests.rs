@@ -160,6 +160,24 @@ fn gathers_scatters_and_scans() {
     }
 }
 
+/// One index picks from tables of different lengths: what one table says of its range must not be believed of another.
+#[test]
+fn one_index_into_tables_of_different_lengths() {
+    let d = device();
+    let index = Tensor::new([2i64, 7, 0, 9, -3, 4], &d).unwrap();
+    for lengths in [[3, 10], [10, 3]] {
+        let picked = lengths.map(|length| {
+            let table =
+                data(&[length, 2], &d).transpose(0, 1).unwrap().reshape([2 * length]).unwrap();
+            let table = table.flip(0).unwrap().reshape([2, length]).unwrap();
+            table.index_select(1, &index).unwrap()
+        });
+        let split = data(&[2, 5], &d).transpose(0, 1).unwrap().reshape([10]).unwrap();
+        let split = split.index_select(0, &index).unwrap();
+        check(&[&(&picked[0] + &picked[1] + &split)]);
+    }
+}
+
 #[test]
 fn matmuls_of_all_ranks() {
     let d = device();

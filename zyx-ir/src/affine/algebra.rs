@@ -26,20 +26,42 @@ impl AtomId {
     }
 }
 
+/// The identity of a loop counter or run-time value: a number within a scope.
+///
+/// Numbers are allocated in order within a scope, so those of different scopes never meet, and computations that are
+/// equal and are numbered in equal scopes have equal atoms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CounterId {
+    scope: u8,
+    number: u32,
+}
+
+impl CounterId {
+    /// The first one of a scope.
+    pub fn first(scope: u8) -> CounterId {
+        CounterId { scope, number: 0 }
+    }
+
+    /// The one with this number.
+    pub fn numbered(scope: u8, number: u32) -> CounterId {
+        CounterId { scope, number }
+    }
+}
+
 /// What a term multiplies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Atom {
     /// A loop counter in `0 .. extent`.
     Axis {
         /// Tells counters of one extent apart.
-        number: u32,
+        number: CounterId,
         /// Values.
         extent: usize,
     },
     /// A value known only at run time, in `0 .. extent` wherever it is used.
     Opaque {
         /// Tells values of one extent apart.
-        number: u32,
+        number: CounterId,
         /// Values.
         extent: usize,
     },
@@ -58,28 +80,34 @@ pub struct Algebra {
     atoms: Vec<Atom>,
     ranges: Vec<(i64, i64)>,
     ids: FxHashMap<Atom, AtomId>,
-    counters: u32,
+    /// The next counter or run-time value.
+    next: CounterId,
 }
 
 impl Algebra {
     /// A new loop counter.
     pub fn axis(&mut self, extent: usize) -> AtomId {
-        self.counters += 1;
-        self.intern(Atom::Axis { number: self.counters, extent })
+        let number = self.allocate();
+        self.intern(Atom::Axis { number, extent })
     }
 
     /// A new run-time value.
     pub fn opaque(&mut self, extent: usize) -> AtomId {
-        self.counters += 1;
-        self.intern(Atom::Opaque { number: self.counters, extent })
+        let number = self.allocate();
+        self.intern(Atom::Opaque { number, extent })
     }
 
-    /// Numbers new counters and run-time values from here on. Gives the number that was next.
+    fn allocate(&mut self) -> CounterId {
+        let next = CounterId { number: self.next.number + 1, ..self.next };
+        std::mem::replace(&mut self.next, next)
+    }
+
+    /// Allocates counters and run-time values from here on. Gives the one that was next.
     ///
     /// Expressions of computations that never meet may have the same atoms: then those of equal
     /// computations are equal.
-    pub fn number_from(&mut self, next: u32) -> u32 {
-        std::mem::replace(&mut self.counters, next)
+    pub fn allocate_from(&mut self, next: CounterId) -> CounterId {
+        std::mem::replace(&mut self.next, next)
     }
 
     /// The expression that is one atom; a counter of extent 1 is 0.

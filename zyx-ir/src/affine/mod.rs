@@ -20,7 +20,7 @@ mod algebra;
 mod interval;
 mod linear;
 
-pub use algebra::{Algebra, Atom, AtomId, Index};
+pub use algebra::{Algebra, Atom, AtomId, CounterId, Index};
 pub use interval::Interval;
 pub use linear::Linear;
 

@@ -6,6 +6,7 @@ use super::{FlashAttention, Middle};
 use crate::graph::{Graph, NodeId};
 use crate::hal::Caps;
 use crate::schedule::partition::{Group, Kind, Partition, Partitioner, Root, Use};
+use crate::schedule::pull::Scope;
 use crate::schedule::reason::Reason;
 use rustc_hash::FxHashSet;
 
@@ -148,7 +149,7 @@ impl Partitioner<'_> {
             space: self.graph.shape(id).numel(),
             nodes: 1,
             reduces: 1,
-            counters: 0,
+            next_counter: Scope::Group.first(),
             first_root: first,
             last_root: id,
         });
