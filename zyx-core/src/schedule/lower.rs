@@ -1,11 +1,9 @@
-//! From a group to a naive kernel, by pulling indices.
+//! From a body of loops to a naive kernel.
 //!
-//! A nest group becomes parallel loops over its axes. At each depth first the reductions whose
-//! index tuple is complete there are computed (a loop and an accumulator each), then roots that
-//! are complete are stored, then the next loop opens. A node's value at an index tuple follows
-//! from its sources' values at the tuples pulled through it; nothing is normalised, and index
-//! arithmetic is ordinary IR. Where a padding or a gather makes an index possibly invalid, loads
-//! below are guarded and give zero.
+//! The axes of a body become parallel loops. At each depth first the reductions whose index tuple is complete there are
+//! computed (a loop and an accumulator each), then stores that are complete are made, then the next loop opens. Index
+//! arithmetic is ordinary IR. Where a padding or a gather makes an index possibly invalid, loads below are guarded and
+//! give zero.
 //!
 //! Neighbouring axes that every access treats as one are merged before anything is emitted.
 
