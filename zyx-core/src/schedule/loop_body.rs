@@ -50,7 +50,7 @@ pub(super) struct LoopBody {
     pub(super) starts: Vec<LoadStart>,
 }
 
-/// What is made of the values of a body.
+/// The loops and stores around the values of a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Form {
     /// A strategy emits its own loops. Such kernels are not cached.
@@ -60,7 +60,7 @@ pub(super) enum Form {
     Loops { name: String, flat: bool },
     /// As `Loops`, with a scan along the last axis, unless `trivial`: that axis has one element and no counter.
     Scan { name: String, trivial: bool },
-    /// What is computed on a tile of a contraction's results, at positions of its batch, m and n counters.
+    /// Values of a tile of a contraction's results, at positions of its batch, m and n counters.
     Epilogue { name: String, acc: DType, extents: [i64; 3], counters: [AtomId; 3] },
     /// A block of an operand of a contraction: counters of its batch, its rows and its steps.
     Prologue { name: String, acc: DType, batch: Vec<AtomId>, rows: Vec<AtomId>, steps: Vec<AtomId> },
@@ -89,7 +89,7 @@ pub(super) struct BodyValue {
 /// How a value is computed. Movement ops are no values: they are in the places of loads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ValueOp {
-    /// Given by whoever lowers the body: a tile of a contraction.
+    /// Given by the emitter: an element of a contraction's tile.
     Given,
     /// An element of `loads[buffer]`. `place` is a tuple of one index, counted from `start` if there is one.
     Load {
@@ -150,7 +150,7 @@ pub(super) enum ValueOp {
     },
     /// An element of `reductions`.
     Reduce,
-    /// What the nest scans.
+    /// The running combination of `x`; with `factor` what ran so far is multiplied by it first.
     Scan {
         op: BinaryOp,
         x: ValueId,
@@ -493,7 +493,7 @@ impl Collector<'_> {
             let own = r.own.iter().map(|&axis| self.indices.extent(axis));
             own.eq(extents.clone())
         };
-        // What shares the loops of one that this waits for is computed with that.
+        // A reduction that shares the loops of one that this waits for is computed with that one.
         let early = |r: &&Reduction| !before.iter().any(|b| b.outer == r.outer && b.own == r.own);
         rest.iter().filter(beside).filter(fits).find(early).map(|r| r.own.clone())
     }

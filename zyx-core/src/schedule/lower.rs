@@ -48,7 +48,7 @@ pub(crate) struct Lowered {
 pub(super) struct Reduction {
     pub(super) value: ValueId,
     pub(super) op: BinaryOp,
-    /// What is reduced.
+    /// The element that is reduced.
     pub(super) x: ValueId,
     /// The loops it stands in, outermost first; it is computed when exactly these are open.
     pub(super) outer: Vec<AtomId>,
@@ -70,7 +70,7 @@ pub(super) fn name(graph: &Graph, group: &Group) -> String {
     format!("{kind}_{}", if dims.is_empty() { "scalar".into() } else { dims.join("x") })
 }
 
-/// What the arguments of a kernel are: buffers that are loaded, then those that are written; scalars, places, starts.
+/// The arguments of a kernel: buffers that are loaded, then buffers that are written; scalars, places, starts.
 fn arguments(found: &Collected, written: &[(NodeId, Access)]) -> (Vec<NodeId>, Vec<Var>) {
     let params = found.loads.iter().copied().chain(written.iter().map(|w| w.0)).collect();
     let places = found.body.places.iter().map(|place| place.0);
@@ -183,7 +183,7 @@ impl<'a> Lowering<'a> {
 
     /// Makes the value of a node known until the loop that is open closes.
     pub(super) fn remember(&mut self, id: NodeId, tuple: TupleId, value: Value) {
-        // What nothing is computed from has no number yet.
+        // A node that no value is computed from has no number yet.
         let next = self.body.values.len() + self.nodes.numbers.len();
         let number = *self.nodes.numbers.entry((id, tuple)).or_insert(ValueId(next as u32));
         self.remember_value((number, None), value);

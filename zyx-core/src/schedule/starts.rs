@@ -26,7 +26,7 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// What a kernel knows of the place: the range in which all loads from it stay within the buffer, or, where
+    /// The place as a kernel knows it: the range in which all loads from it stay within the buffer, or, where
     /// loads may leave the buffer, as guarded ones do, the place itself.
     pub(super) fn of_kernel(&self, graph: &Graph) -> LoadStart {
         let len = graph.shape(self.node).numel() as i64;
