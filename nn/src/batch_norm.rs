@@ -1,7 +1,8 @@
 //! Batch normalisation: [`BatchNorm1d`], [`BatchNorm2d`], [`BatchNorm3d`].
 //!
 //! In training by the statistics of the batch, which also move the running ones; in evaluation by
-//! the running ones (Ioffe and Szegedy 2015).
+//! the running ones (Ioffe and Szegedy 2015). A batch without values leaves the running statistics
+//! as they are and counts as a batch; one value per channel has no variance and is refused.
 //!
 //! New statistics are pending tensors until the optimizer's step computes them along (it must be
 //! made with [`Module::parameters`], which includes them). A second forward pass before that
@@ -119,6 +120,11 @@ macro_rules! batch_norms {
                 check.of_layer(named)?;
                 let [weight, bias] = tensors([&self.weight, &self.bias]);
                 let (weight, bias) = (weight.as_ref(), bias.as_ref());
+                let values: usize = [&x.shape()[..1], &x.shape()[2..]].concat().iter().product();
+                let is_tracking = self.running_mean.is_some() && self.running_var.is_some();
+                if self.mode.is_training() || !is_tracking {
+                    check_values(stringify!($name), values).of_layer(named)?;
+                }
                 let running = (&self.running_mean, &self.running_var, &self.num_batches_tracked);
                 let (Some(mean), Some(var), Some(count)) = running else {
                     return Ok(x.batch_norm(weight, bias, self.eps)?.output);
@@ -128,6 +134,7 @@ macro_rules! batch_norms {
                 }
                 let normalised = x.batch_norm(weight, bias, self.eps)?;
                 let new = [&normalised.mean, &normalised.var];
+                let new = (values > 0).then_some(new);
                 track([mean, var, count], new, self.momentum)?;
                 Ok(normalised.output)
             }
@@ -149,16 +156,29 @@ pub(crate) fn statistics(channels: usize, init: &Init) -> Result<[Param; 3]> {
     Ok([wide.full([channels], 0.0)?, wide.full([channels], 1.0)?, seen].map(Param::state))
 }
 
-/// Running statistics moved towards those of a batch.
+/// Running statistics moved towards those of a batch, unless the batch has none.
 #[track_caller]
-fn track(running: [&Param; 3], new: [&Tensor; 2], momentum: Option<f64>) -> Result<()> {
+fn track(running: [&Param; 3], new: Option<[&Tensor; 2]>, momentum: Option<f64>) -> Result<()> {
     let [mean, var, count] = running;
     let seen = count.tensor().add(1)?;
-    match momentum {
-        Some(share) => move_towards([mean, var], new, share)?,
-        None => move_towards([mean, var], new, &seen.cast(mean.tensor().dtype()).recip())?,
+    match (new, momentum) {
+        (None, _) => (),
+        (Some(new), Some(share)) => move_towards([mean, var], new, share)?,
+        (Some(new), None) => {
+            move_towards([mean, var], new, &seen.cast(mean.tensor().dtype()).recip())?;
+        }
     }
     count.set(&seen)
+}
+
+/// Refuses statistics of a single value, whose variance is unknown.
+#[track_caller]
+pub(crate) fn check_values(op: &'static str, values: usize) -> Result<()> {
+    if values == 1 {
+        let reason = "statistics need more than one value".to_owned();
+        return Err(Init::refuse(op, reason));
+    }
+    Ok(())
 }
 
 /// Running statistics moved by a share of the way towards new ones.

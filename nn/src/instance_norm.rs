@@ -1,9 +1,10 @@
 //! Instance normalisation: [`InstanceNorm1d`], [`InstanceNorm2d`], [`InstanceNorm3d`].
 //!
 //! Each channel of each sample by its own statistics; in evaluation by running ones, if the layer
-//! keeps them (Ulyanov et al. 2016).
+//! keeps them (Ulyanov et al. 2016). Samples without values leave the running statistics as they
+//! are; a single position has no variance and is refused.
 
-use crate::batch_norm::{move_towards, statistics};
+use crate::batch_norm::{check_values, move_towards, statistics};
 use crate::init::OfLayer;
 use crate::normalization::{check_image, gain_and_offset, tensors};
 use crate::{Forward, Init, Mode, Module};
@@ -114,14 +115,17 @@ macro_rules! instance_norms {
                 check.of_layer(named)?;
                 let [weight, bias] = tensors([&self.weight, &self.bias]);
                 let (weight, bias) = (weight.as_ref(), bias.as_ref());
-                if let (Some(mean), Some(var)) = (&self.running_mean, &self.running_var) {
-                    if !self.mode.is_training() {
-                        let (mean, var) = (mean.tensor(), var.tensor());
-                        return x.batch_norm_with(&mean, &var, weight, bias, self.eps);
-                    }
-                    if let Some(momentum) = self.momentum {
-                        track([mean, var], x, momentum)?;
-                    }
+                let running = self.running_mean.as_ref().zip(self.running_var.as_ref());
+                if let Some((mean, var)) = running.filter(|_| !self.mode.is_training()) {
+                    let (mean, var) = (mean.tensor(), var.tensor());
+                    return x.batch_norm_with(&mean, &var, weight, bias, self.eps);
+                }
+                let positions = x.shape()[2..].iter().product();
+                check_values(stringify!($name), positions).of_layer(named)?;
+                if let (Some((mean, var)), Some(momentum)) = (running, self.momentum)
+                    && x.numel() > 0
+                {
+                    track([mean, var], x, momentum)?;
                 }
                 x.group_norm(self.channels, weight, bias, self.eps)
             }
@@ -138,12 +142,6 @@ instance_norms! {
 /// Running statistics moved towards the means, over a batch, of its samples' own.
 #[track_caller]
 fn track(running: [&Param; 2], x: &Tensor, momentum: f64) -> Result<()> {
-    let dims = x.shape().dims();
-    if dims[0] == 0 || dims[2..].iter().product::<usize>() < 2 {
-        let reason =
-            format!("running statistics need samples of two or more positions, not {dims:?}");
-        return Err(Init::refuse("InstanceNorm", reason));
-    }
     let positions: Vec<isize> = (2..x.rank() as isize).collect();
     let x = x.detach().cast(x.dtype().accumulator());
     let mean = x.mean(&positions[..])?.mean(0)?;

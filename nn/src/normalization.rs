@@ -1,6 +1,7 @@
 //! Normalisations of each sample by itself: [`LayerNorm`], [`RmsNorm`], [`GroupNorm`],
 //! [`LocalResponseNorm`].
 
+use crate::batch_norm::check_values;
 use crate::init::OfLayer;
 use crate::{Forward, Init, Module};
 use zyx_core::{DType, Param, Result, Shape, Tensor};
@@ -209,6 +210,8 @@ impl Forward for GroupNorm {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         check_image("GroupNorm", x, &[0, 1, 2, 3, 4, 5, 6], Some(self.channels))
             .of_layer(&self.weight)?;
+        // As PyTorch, which counts the groups of all samples together.
+        check_values("GroupNorm", x.numel() / self.groups.max(1)).of_layer(&self.weight)?;
         let [weight, bias] = tensors([&self.weight, &self.bias]);
         let y = x.group_norm(self.groups, weight.as_ref(), bias.as_ref(), self.eps);
         y.of_layer(&self.weight)

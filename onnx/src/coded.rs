@@ -86,6 +86,26 @@ impl CodedType {
         })
     }
 
+    /// The name of the type in `ml_dtypes`, NumPy's package of such types.
+    ///
+    /// ```
+    /// assert_eq!(zyx_onnx::CodedType::Float8E4M3Fn.name(), "float8_e4m3fn");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            CodedType::Float8E4M3Fn => "float8_e4m3fn",
+            CodedType::Float8E4M3Fnuz => "float8_e4m3fnuz",
+            CodedType::Float8E5M2 => "float8_e5m2",
+            CodedType::Float8E5M2Fnuz => "float8_e5m2fnuz",
+            CodedType::Float8E8M0 => "float8_e8m0fnu",
+            CodedType::Float4E2M1 => "float4_e2m1fn",
+            CodedType::Int4 => "int4",
+            CodedType::Uint4 => "uint4",
+            CodedType::Int2 => "int2",
+            CodedType::Uint2 => "uint2",
+        }
+    }
+
     /// Bits of an element in a file.
     pub(crate) fn bits(self) -> usize {
         match self {
@@ -96,7 +116,11 @@ impl CodedType {
     }
 
     /// Of integers, the least and the greatest.
-    pub(crate) fn limits(self) -> Option<(i64, i64)> {
+    ///
+    /// ```
+    /// assert_eq!(zyx_onnx::CodedType::Int4.limits(), Some((-8, 7)));
+    /// ```
+    pub fn limits(self) -> Option<(i64, i64)> {
         Some(match self {
             CodedType::Int4 => (-8, 7),
             CodedType::Uint4 => (0, 15),
@@ -106,8 +130,12 @@ impl CodedType {
         })
     }
 
-    /// Codes of integers are the integers themselves, those of floats their bits.
-    fn code_dtype(self) -> DType {
+    /// The dtype of codes: those of integers are the integers themselves, those of floats their bits.
+    ///
+    /// ```
+    /// assert_eq!(zyx_onnx::CodedType::Int4.code_dtype(), zyx_core::DType::I8);
+    /// ```
+    pub fn code_dtype(self) -> DType {
         if matches!(self, CodedType::Int4 | CodedType::Int2) { DType::I8 } else { DType::U8 }
     }
 

@@ -41,6 +41,6 @@ mod value;
 pub use coded::{Coded, CodedType};
 pub use export::{Dim, Export, Exported};
 pub use host::Host;
-pub use model::{Model, Port};
+pub use model::{Kind, Model, Port};
 pub use ops::operators;
 pub use value::Value;

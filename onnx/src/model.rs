@@ -1,9 +1,12 @@
 //! A file as something that runs.
 
+use crate::coded::CodedType;
 use crate::file::{Contents, FileBuf};
 use crate::graph::{Graph, Reader};
-use crate::proto::{ModelProto, OptionalProto, SequenceProto, TensorProto, ValueInfoProto};
-use crate::proto::{tensor_shape_proto::dimension, type_proto};
+use crate::proto::{
+    ModelProto, OptionalProto, SequenceProto, TensorProto, TypeProto, ValueInfoProto,
+};
+use crate::proto::{tensor_proto::DataType, tensor_shape_proto::dimension, type_proto};
 use crate::read::{Source, damaged, dtype};
 use crate::run::Run;
 use crate::value::Value;
@@ -79,20 +82,87 @@ pub struct Port {
     kind: Kind,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
-    Tensor,
-    Sequence,
-    Optional,
+/// The kind of value that a model declares.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A tensor of numbers.
+    Tensor(DType),
+    /// A tensor of elements that no dtype has.
+    Coded(CodedType),
+    /// A tensor of strings.
+    Strings,
+    /// Values of one kind in an order.
+    Sequence(Box<Kind>),
+    /// A value or none.
+    Optional(Box<Kind>),
+    /// A map or a sparse tensor, which are not supported.
     Other,
+    /// The model does not say it.
+    Unknown,
+}
+
+impl Kind {
+    fn new(proto: &TypeProto) -> Kind {
+        let inner = |proto: &Option<Box<TypeProto>>| {
+            Box::new(proto.as_ref().map_or(Kind::Unknown, |proto| Kind::new(proto)))
+        };
+        match &proto.value {
+            Some(type_proto::Value::TensorType(tensor)) => {
+                let element = tensor.elem_type();
+                if element == DataType::String as i32 {
+                    return Kind::Strings;
+                }
+                let coded = CodedType::of(element).map(Kind::Coded);
+                let number = || dtype(element).map_or(Kind::Unknown, Kind::Tensor);
+                coded.unwrap_or_else(number)
+            }
+            Some(type_proto::Value::SequenceType(proto)) => Kind::Sequence(inner(&proto.elem_type)),
+            Some(type_proto::Value::OptionalType(proto)) => Kind::Optional(inner(&proto.elem_type)),
+            Some(_) => Kind::Other,
+            None => Kind::Unknown,
+        }
+    }
+
+    /// Whether a value is of this kind; one that is no optional is taken for an optional with it.
+    pub fn accepts(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Kind::Unknown | Kind::Other, _) | (Kind::Optional(_), Value::Optional(None)) => true,
+            (Kind::Tensor(dtype), Value::Tensor(_) | Value::Host(_)) => {
+                value.dtype() == Some(*dtype)
+            }
+            (Kind::Coded(kind), Value::Coded(coded)) => coded.kind == *kind,
+            (Kind::Strings, Value::Strings(..)) => true,
+            (Kind::Sequence(kind), Value::Sequence(values)) => {
+                values.iter().all(|value| kind.accepts(value))
+            }
+            (Kind::Optional(kind), Value::Optional(Some(value))) => kind.accepts(value),
+            (Kind::Optional(kind), value) => kind.accepts(value),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Tensor(dtype) => write!(f, "{dtype}"),
+            Kind::Coded(kind) => write!(f, "{kind:?}"),
+            Kind::Strings => write!(f, "strings"),
+            Kind::Sequence(kind) => write!(f, "sequence of {kind}"),
+            Kind::Optional(kind) => write!(f, "optional {kind}"),
+            Kind::Other => write!(f, "map or sparse tensor"),
+            Kind::Unknown => write!(f, "unknown"),
+        }
+    }
 }
 
 impl Port {
     fn new(proto: &ValueInfoProto) -> Port {
-        let kind = proto.r#type.as_ref().and_then(|kind| kind.value.as_ref());
-        let (mut element, mut shape) = (None, None);
-        if let Some(type_proto::Value::TensorType(tensor)) = kind {
-            element = dtype(tensor.elem_type()).ok();
+        let kind = proto.r#type.as_ref().map_or(Kind::Unknown, Kind::new);
+        let declared = proto.r#type.as_ref().and_then(|kind| kind.value.as_ref());
+        let mut shape = None;
+        if let Some(type_proto::Value::TensorType(tensor)) = declared {
             let extent = |value: &Option<dimension::Value>| match value {
                 Some(dimension::Value::DimValue(n)) => n.to_string(),
                 Some(dimension::Value::DimParam(name)) => name.clone(),
@@ -100,13 +170,16 @@ impl Port {
             };
             shape = tensor.shape.as_ref().map(|s| s.dim.iter().map(|d| extent(&d.value)).collect());
         }
-        let kind = match kind {
-            Some(type_proto::Value::TensorType(_)) | None => Kind::Tensor,
-            Some(type_proto::Value::SequenceType(_)) => Kind::Sequence,
-            Some(type_proto::Value::OptionalType(_)) => Kind::Optional,
-            Some(_) => Kind::Other,
+        let dtype = match kind {
+            Kind::Tensor(dtype) => Some(dtype),
+            _ => None,
         };
-        Port { name: proto.name().to_owned(), dtype: element, shape, kind }
+        Port { name: proto.name().to_owned(), dtype, shape, kind }
+    }
+
+    /// The kind of value.
+    pub fn kind(&self) -> &Kind {
+        &self.kind
     }
 
     /// A value of a file in protobuf's format, as those that published models are tested with (`input_0.pb`).
@@ -121,9 +194,11 @@ impl Port {
             Ok(Value::Sequence(proto.tensor_values.iter().map(tensor).collect::<Result<_>>()?))
         };
         match self.kind {
-            Kind::Tensor => tensor(&TensorProto::decode(bytes).map_err(wrong)?),
-            Kind::Sequence => sequence(&SequenceProto::decode(bytes).map_err(wrong)?),
-            Kind::Optional => {
+            Kind::Tensor(_) | Kind::Coded(_) | Kind::Strings | Kind::Unknown => {
+                tensor(&TensorProto::decode(bytes).map_err(wrong)?)
+            }
+            Kind::Sequence(_) => sequence(&SequenceProto::decode(bytes).map_err(wrong)?),
+            Kind::Optional(_) => {
                 let proto = OptionalProto::decode(bytes).map_err(wrong)?;
                 let inner = match (&proto.tensor_value, &proto.sequence_value) {
                     (Some(proto), _) => Some(tensor(proto)?),
@@ -140,8 +215,8 @@ impl Port {
 impl fmt::Display for Port {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.name)?;
-        if let Some(dtype) = self.dtype {
-            write!(f, ": {dtype}")?;
+        if self.kind != Kind::Unknown {
+            write!(f, ": {}", self.kind)?;
         }
         if let Some(shape) = &self.shape {
             write!(f, " [{}]", shape.join(", "))?;
@@ -350,9 +425,7 @@ impl Model {
             let Some(value) = given.get(port.name.as_str()) else {
                 return Err(damaged("model", format!("input `{port}` is missing")));
             };
-            if let (Some(wanted), Some(dtype)) = (port.dtype, value.dtype())
-                && wanted != dtype
-            {
+            if !port.kind.accepts(value) {
                 return Err(damaged(
                     "model",
                     format!("input `{port}` is given as {}", value.kind()),

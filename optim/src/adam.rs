@@ -82,8 +82,8 @@ impl AdamOptions {
 optimizers! {
     /// Steps of the size of the learning rate, by the means of gradient and squared gradient.
     /// Weight decay is part of the gradient.
-    Adam AdamOptions states adam;
+    Adam AdamOptions states adam (betas[0]);
     /// As [`Adam`], with weight decay apart from the gradient: the parameter first shrinks by
     /// `1 - learning_rate * weight_decay`.
-    AdamW AdamOptions states adamw;
+    AdamW AdamOptions states adamw (betas[0]);
 }

@@ -220,13 +220,13 @@ impl RpropOptions {
 optimizers! {
     /// Divides by the root of a running mean of squared gradients (Hinton, lecture 6e of
     /// "Neural Networks for Machine Learning", 2012).
-    RmsProp RmsPropOptions states update;
+    RmsProp RmsPropOptions states update (momentum);
     /// Divides by the root of the sum of all squared gradients (Duchi et al. 2011).
-    Adagrad AdagradOptions states update;
+    Adagrad AdagradOptions states update ();
     /// Multiplies by the ratio of root mean squares of earlier steps and of gradients, so that the
     /// units of steps are those of parameters (Zeiler 2012).
-    Adadelta AdadeltaOptions states update;
+    Adadelta AdadeltaOptions states update ();
     /// Steps by the sign of the gradient alone, of a size that grows while the sign stays
     /// (Riedmiller and Braun 1993). For full batches.
-    Rprop RpropOptions states update;
+    Rprop RpropOptions states update ();
 }

@@ -92,6 +92,21 @@ impl Optimizer for Groups {
         }
     }
 
+    fn momentum(&self) -> Option<f64> {
+        self.groups.iter().find_map(|group| group.momentum())
+    }
+
+    /// Of all that have one.
+    #[track_caller]
+    fn set_momentum(&mut self, momentum: f64) -> Result<()> {
+        let with_one = |group: &&mut Box<_>| Optimizer::momentum(*group).is_some();
+        let mut groups = self.groups.iter_mut().filter(with_one).peekable();
+        if groups.peek().is_none() {
+            return Err(refuse("set_momentum", "no optimizer has one".to_owned()));
+        }
+        groups.try_for_each(|group| group.set_momentum(momentum))
+    }
+
     #[track_caller]
     fn propose(&self, gradients: &[Option<Tensor>]) -> Result<Proposal> {
         let n = self.parameters.len();

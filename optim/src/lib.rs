@@ -35,7 +35,7 @@ pub use adaptive::{
     RpropOptions,
 };
 pub use average::{Accumulator, Ema};
-pub use clip::{clip_norm, clip_value};
+pub use clip::{clip_norm, clip_to_norm, clip_value, total_norm};
 pub use groups::Groups;
 pub use mixed::{LossScaler, MasterWeights};
 pub use moments::{

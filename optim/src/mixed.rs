@@ -95,6 +95,15 @@ impl<O: Optimizer> Optimizer for MasterWeights<O> {
         self.inner.set_learning_rate(learning_rate);
     }
 
+    fn momentum(&self) -> Option<f64> {
+        self.inner.momentum()
+    }
+
+    #[track_caller]
+    fn set_momentum(&mut self, momentum: f64) -> Result<()> {
+        self.inner.set_momentum(momentum)
+    }
+
     #[track_caller]
     fn propose(&self, gradients: &[Option<Tensor>]) -> Result<Proposal> {
         let wide = |gradient: &Option<Tensor>| {

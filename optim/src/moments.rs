@@ -283,15 +283,15 @@ impl LionOptions {
 
 optimizers! {
     /// Adam by the largest gradient instead of the mean square (Kingma and Ba 2015, section 7).
-    Adamax AdamaxOptions states update;
+    Adamax AdamaxOptions states update (betas[0]);
     /// Adam with Nesterov's look ahead (Dozat 2016).
-    NAdam NAdamOptions states update;
+    NAdam NAdamOptions states update (betas[0]);
     /// Adam whose first steps are plain momentum, until the mean of squares can be trusted (Liu et
     /// al. 2020).
-    RAdam RAdamOptions states update;
+    RAdam RAdamOptions states update (betas[0]);
     /// Adam whose step for each parameter is as long as the parameter is large, for large batches
     /// (You et al. 2020, algorithm 2, with the norm itself as the function of the norm).
-    Lamb LambOptions states update;
+    Lamb LambOptions states update (betas[0]);
     /// Steps by the sign of a mean of gradients; one tensor of state (Chen et al. 2023).
-    Lion LionOptions states update;
+    Lion LionOptions states update (betas[0]);
 }

@@ -107,5 +107,5 @@ optimizers! {
     /// assert!((0.85..0.95).contains(&a) && (1.85..1.95).contains(&d));
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
-    Muon MuonOptions states update;
+    Muon MuonOptions states update (momentum);
 }

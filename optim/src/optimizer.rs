@@ -29,6 +29,21 @@ pub trait Optimizer {
     /// Changes the factor of each step. Costs nothing: plans stay as they are.
     fn set_learning_rate(&mut self, learning_rate: f64);
 
+    /// The share of the last step in the next one: `momentum`, or the first of `betas`. `None` if
+    /// the optimizer has neither.
+    fn momentum(&self) -> Option<f64> {
+        None
+    }
+
+    /// Changes the momentum, as schedules of it do. Costs nothing: plans stay as they are.
+    ///
+    /// # Errors
+    /// When the optimizer has none, or was made with none (0), or it is out of range.
+    #[track_caller]
+    fn set_momentum(&mut self, momentum: f64) -> Result<()> {
+        Err(refuse("set_momentum", format!("the optimizer has none to become {momentum}")))
+    }
+
     /// What a step with these gradients would make of parameters and state, not computed yet: the
     /// first half of [`Optimizer::apply`], which optimizers that consist of others put together.
     ///
@@ -327,6 +342,11 @@ impl Slots {
         Ok(Slots { parameters, states, slots })
     }
 
+    /// Number of tensors that are remembered for each parameter.
+    pub(crate) fn n_states(&self) -> usize {
+        self.states.len()
+    }
+
     /// The update of each parameter that has a gradient by `update`, which gets the parameter's
     /// value, its gradient and its state with the step already counted.
     #[track_caller]
@@ -437,14 +457,26 @@ impl Slots {
 
 /// The optimizers that are options and a formula: a struct with `new` and `options`, and its
 /// [`Optimizer`]. A row names the options type, how they list their state, and the formula, each a
-/// method of the options:
+/// method of the options, and last the option that is its momentum, if it has one:
 ///
 /// ```text
 /// /// What it does.
-/// Lion LionOptions states update;
+/// Lion LionOptions states update (betas[0]);
 /// ```
 macro_rules! optimizers {
-    ($($(#[$doc:meta])* $name:ident $options:ident $states:ident $update:ident;)*) => {$(
+    (@place $options:expr,) => {
+        None
+    };
+    (@place $options:expr, $($place:tt)+) => {
+        Some($options.$($place)+)
+    };
+    (@set $options:expr, $value:expr,) => {
+        let _ = ($value, &mut $options);
+    };
+    (@set $options:expr, $value:expr, $($place:tt)+) => {
+        $options.$($place)+ = $value;
+    };
+    ($($(#[$doc:meta])* $name:ident $options:ident $states:ident $update:ident ($($momentum:tt)*);)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name {
@@ -494,6 +526,29 @@ macro_rules! optimizers {
 
             fn set_learning_rate(&mut self, learning_rate: f64) {
                 self.options.learning_rate = learning_rate;
+            }
+
+            fn momentum(&self) -> Option<f64> {
+                $crate::optimizer::optimizers!(@place self.options, $($momentum)*)
+            }
+
+            #[track_caller]
+            fn set_momentum(&mut self, momentum: f64) -> zyx_core::Result<()> {
+                let refuse = |reason: &str| {
+                    Err($crate::optimizer::refuse("set_momentum", reason.to_owned()))
+                };
+                if self.momentum().is_none() {
+                    return refuse("the optimizer has none");
+                }
+                let mut options = self.options;
+                $crate::optimizer::optimizers!(@set options, momentum, $($momentum)*);
+                // The rate may be any number.
+                $options { learning_rate: 0.0, ..options }.check("set_momentum")?;
+                if options.$states().len() != self.slots.n_states() {
+                    return refuse("state of a momentum is kept if it is not 0 when the optimizer is made");
+                }
+                self.options = options;
+                Ok(())
             }
 
             #[track_caller]
@@ -563,6 +618,15 @@ impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
 
     fn set_learning_rate(&mut self, learning_rate: f64) {
         (**self).set_learning_rate(learning_rate);
+    }
+
+    fn momentum(&self) -> Option<f64> {
+        (**self).momentum()
+    }
+
+    #[track_caller]
+    fn set_momentum(&mut self, momentum: f64) -> Result<()> {
+        (**self).set_momentum(momentum)
     }
 
     #[track_caller]

@@ -72,5 +72,5 @@ impl SgdOptions {
 
 optimizers! {
     /// Gradient descent: `v = momentum v + (1 - dampening) g`, `p -= learning_rate v`.
-    Sgd SgdOptions states update;
+    Sgd SgdOptions states update (momentum);
 }

@@ -259,30 +259,79 @@ fn some_parameters(given: &Bound<'_, PyAny>) -> PyResult<Vec<Param>> {
     }
 }
 
-/// Scales the gradients of parameters so that all together have at most the norm `max`; the norm they had, or
-/// `None` if there is no gradient.
+/// Scales the gradients of parameters so that all together have at most the p-norm `max`; the norm they had, or
+/// `None` if there is no gradient. With `finite` a norm that is not finite is an error, and nothing has changed then.
 #[pyfunction]
-fn _clip_grads(py: Python<'_>, params: &Bound<'_, PyAny>, max: f64) -> PyResult<Option<PyTensor>> {
-    let params = some_parameters(params)?;
-    let grads = grads(&params);
-    if grads.iter().all(Option::is_none) {
+fn _clip_grads(
+    py: Python<'_>,
+    params: &Bound<'_, PyAny>,
+    max: f64,
+    p: f64,
+    finite: bool,
+) -> PyResult<Option<PyTensor>> {
+    let (grads, values) = values_of(params)?;
+    if values.iter().all(Option::is_none) {
         return Ok(None);
     }
-    let values: Vec<Option<Tensor>> =
-        grads.iter().map(|grad| grad.as_ref().map(|grad| grad.value.clone())).collect();
-    let (clipped, norm) = detached(py, || zyx::optim::clip_norm(&values, max))?;
-    let mut beside = along(grads.iter().flatten());
-    beside.push(norm.clone());
-    let along = Arc::new(beside);
-    for ((param, grad), value) in params.into_iter().zip(grads).zip(clipped) {
-        if let (Some(grad), Some(value)) = (grad, value) {
-            Leaf::of(param).set_grad(Some(Grad { value, along: along.clone(), ..grad }));
+    let norm = detached(py, || zyx::optim::total_norm(&values, p))?;
+    if finite {
+        // What is read is computed: the gradients once, not with the step again.
+        let along = along(grads.iter().map(|(_, grad)| grad));
+        let all = values.iter().flatten().chain(&along).chain([&norm]);
+        detached(py, || Tensor::realize_all(all))?;
+        let known = detached(py, || norm.item::<f64>())?;
+        if !known.is_finite() {
+            let text = format!("the norm of the gradients is {known}: it cannot be limited");
+            return Err(PyRuntimeError::new_err(text));
         }
     }
+    clip_to(py, grads, &values, max, &norm)?;
     Ok(Some(PyTensor::new(norm)))
+}
+
+/// Scales the gradients of parameters by `max / norm` if that is less than 1.
+#[pyfunction]
+fn _clip_grads_to(
+    py: Python<'_>,
+    params: &Bound<'_, PyAny>,
+    max: f64,
+    norm: TensorArg,
+) -> PyResult<()> {
+    let (grads, values) = values_of(params)?;
+    let Some((leaf, _)) = grads.first() else { return Ok(()) };
+    let norm = norm.ready(&leaf.param.device())?;
+    clip_to(py, grads, &values, max, &norm)
+}
+
+/// The gradients of those parameters that have one, with their leaves and apart from them.
+#[expect(clippy::type_complexity, reason = "two lists of one length")]
+fn values_of(params: &Bound<'_, PyAny>) -> PyResult<(Vec<(Arc<Leaf>, Grad)>, Vec<Option<Tensor>>)> {
+    let leaves = some_parameters(params)?.into_iter().map(Leaf::of);
+    let grads: Vec<_> = leaves.filter_map(|leaf| Some((leaf.clone(), leaf.grad()?))).collect();
+    let values = grads.iter().map(|(_, grad)| Some(grad.value.clone())).collect();
+    Ok((grads, values))
+}
+
+/// Puts clipped gradients in place of their values; the norm is computed with the step that uses them.
+fn clip_to(
+    py: Python<'_>,
+    grads: Vec<(Arc<Leaf>, Grad)>,
+    values: &[Option<Tensor>],
+    max: f64,
+    norm: &Tensor,
+) -> PyResult<()> {
+    let clipped = detached(py, || zyx::optim::clip_to_norm(values, max, norm))?;
+    let mut beside = along(grads.iter().map(|(_, grad)| grad));
+    beside.push(norm.clone());
+    let along = Arc::new(beside);
+    for ((leaf, grad), value) in grads.into_iter().zip(clipped.into_iter().flatten()) {
+        leaf.set_grad(Some(Grad { value, along: along.clone(), ..grad }));
+    }
+    Ok(())
 }
 
 /// Adds the functions.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(_clip_grads, module)?)
+    module.add_function(wrap_pyfunction!(_clip_grads, module)?)?;
+    module.add_function(wrap_pyfunction!(_clip_grads_to, module)?)
 }

@@ -3,17 +3,17 @@
 use crate::arguments::TensorArg;
 use crate::data::Host;
 use crate::device::{DeviceArg, PyDevice};
-use crate::dtype::PyDType;
+use crate::dtype::{PyDType, numpy_names};
 use crate::error::{caught, detached};
 use crate::grad_mode::is_grad_enabled;
 use crate::lists::{RawBytes, each, list, push};
 use crate::tensor::PyTensor;
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
 use std::path::PathBuf;
-use zyx::onnx::{Model, Port, Value};
+use zyx::onnx::{Coded, CodedType, Kind, Model, Port, Value};
 use zyx::{DType, Device, Shape};
 
 /// A model of which inputs are given by name and outputs come in order.
@@ -94,7 +94,13 @@ impl PyModel {
         for (name, object) in feeds {
             let name: String = name.extract()?;
             let port = self.0.inputs().iter().find(|port| port.name == name);
-            push(&mut given, (name, value(&object, port.and_then(|port| port.dtype), device)?))?;
+            let kind = port.map_or(&Kind::Unknown, Port::kind);
+            let value = value(&object, kind, device).map_err(|error| {
+                let wanted = format!("input '{name}' of the model is declared as {kind}");
+                let _ = error.value(py).call_method1("add_note", (wanted,));
+                error
+            })?;
+            push(&mut given, (name, value))?;
         }
         let keeps_history = is_grad_enabled()
             && given.iter().any(|(_, value)| matches!(value, Value::Tensor(t) if t.is_tracked()));
@@ -115,29 +121,100 @@ impl PyModel {
     }
 }
 
-/// An input: a tensor, strings, or none. Numbers without a dtype get the one that is declared.
-fn value(given: &Bound<'_, PyAny>, dtype: Option<DType>, device: &Device) -> PyResult<Value> {
-    if given.is_none() {
-        return Ok(Value::Optional(None));
-    }
-    let refused = match given.extract::<TensorArg>() {
-        Ok(TensorArg::Tensor(tensor)) => return Ok(Value::Tensor(tensor)),
-        Ok(TensorArg::Host(host)) => {
-            let dtype = dtype.filter(|_| matches!(host, Host::Numbers { .. }));
-            return host.tensor(dtype, device).map(Value::Tensor);
+/// An input of the kind that is declared. Numbers without a dtype get the declared one; a list for a sequence is one of
+/// its values.
+fn value(given: &Bound<'_, PyAny>, kind: &Kind, device: &Device) -> PyResult<Value> {
+    match kind {
+        Kind::Sequence(kind) => {
+            if !given.is_instance_of::<PyList>() && !given.is_instance_of::<PyTuple>() {
+                let text = format!("a sequence is a list, not {}", given.get_type().name()?);
+                return Err(PyTypeError::new_err(text));
+            }
+            Ok(Value::Sequence(each(given, |item| value(&item, kind, device))?))
         }
-        Err(refused) => refused,
-    };
-    // Of an array of strings: the list.
+        Kind::Optional(_) if given.is_none() => Ok(Value::Optional(None)),
+        Kind::Optional(kind) => Ok(Value::Optional(Some(Box::new(value(given, kind, device)?)))),
+        Kind::Coded(kind) => coded(given, *kind, device),
+        Kind::Strings => match texts(given)? {
+            Some(value) => Ok(value),
+            None => Err(PyTypeError::new_err("the elements are not all strings")),
+        },
+        Kind::Tensor(dtype) => numbers(given, Some(*dtype), device),
+        _ if given.is_none() => Ok(Value::Optional(None)),
+        // Undeclared, or known as one that is not supported.
+        _ => numbers(given, None, device).or_else(|refused| texts(given)?.ok_or(refused)),
+    }
+}
+
+fn numbers(given: &Bound<'_, PyAny>, dtype: Option<DType>, device: &Device) -> PyResult<Value> {
+    match given.extract::<TensorArg>()? {
+        TensorArg::Tensor(tensor) => Ok(Value::Tensor(tensor)),
+        TensorArg::Host(host) => {
+            let dtype = dtype.filter(|_| matches!(host, Host::Numbers { .. }));
+            host.tensor(dtype, device).map(Value::Tensor)
+        }
+    }
+}
+
+/// Elements that no dtype has: an array of `ml_dtypes`, or numbers of Python, which are rounded.
+fn coded(given: &Bound<'_, PyAny>, kind: CodedType, device: &Device) -> PyResult<Value> {
+    let py = given.py();
+    let name = given.getattr("dtype").and_then(|dtype| dtype.getattr("name")?.extract::<String>());
+    if let Ok(name) = &name
+        && !given.is_instance_of::<PyTensor>()
+    {
+        if name.replace("_", "") != kind.name().replace("_", "") {
+            return Err(PyTypeError::new_err(format!(
+                "an array of {name}, not of {}",
+                kind.name()
+            )));
+        }
+        // Codes of integers are their values, those of floats their bits.
+        let method = if kind.limits().is_some() { "astype" } else { "view" };
+        let codes = given.call_method1(method, (numpy_names(kind.code_dtype()).0,))?;
+        let codes = codes.extract::<TensorArg>()?.ready(device)?;
+        return Ok(caught(py, || Coded::new(kind, &codes))?.into());
+    }
+    match given.extract::<TensorArg>()? {
+        TensorArg::Host(host @ Host::Numbers { .. }) if kind.limits().is_some() => {
+            let codes = host.tensor(Some(kind.code_dtype()), device)?;
+            let coded = caught(py, || Coded::new(kind, &codes))?;
+            let changed = || coded.codes().ne(&codes)?.cast(DType::I64).sum(..)?.item::<i64>();
+            if detached(py, changed)? > 0 {
+                let text = format!("an integer does not fit into {}", kind.name());
+                return Err(PyOverflowError::new_err(text));
+            }
+            Ok(coded.into())
+        }
+        TensorArg::Host(host @ Host::Numbers { .. }) => {
+            let numbers = host.tensor(Some(DType::F32), device)?;
+            Ok(caught(py, || Coded::encode(kind, &numbers))?.into())
+        }
+        TensorArg::Host(Host::Bytes { dtype, .. }) => {
+            Err(PyTypeError::new_err(format!("elements of {dtype}, not of {}", kind.name())))
+        }
+        TensorArg::Tensor(tensor) => {
+            let text = format!("a tensor of {}, not of {}", tensor.dtype(), kind.name());
+            Err(PyTypeError::new_err(text))
+        }
+    }
+}
+
+/// Nested lists or an array of strings. `None` if there is something else in them, or a dtype of numbers.
+fn texts(given: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    if let Ok(dtype) = given.getattr("dtype")
+        && !dtype
+            .getattr("kind")
+            .is_ok_and(|kind| matches!(&*kind.to_string(), "U" | "S" | "O" | "T"))
+    {
+        return Ok(None);
+    }
     let listed = match given.hasattr("tolist")? {
         true => given.call_method0("tolist")?,
         false => given.clone(),
     };
     let mut all = Vec::new();
-    match strings(&listed, &mut all)? {
-        Some(shape) => Ok(Value::Strings(shape, all)),
-        None => Err(refused),
-    }
+    Ok(strings(&listed, &mut all)?.map(|shape| Value::Strings(shape, all)))
 }
 
 /// Appends the strings of nested lists. `None` if there is something else in them.

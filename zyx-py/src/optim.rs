@@ -53,6 +53,14 @@ impl Optimizer for Shared {
         self.lock().set_learning_rate(learning_rate);
     }
 
+    fn momentum(&self) -> Option<f64> {
+        self.lock().momentum()
+    }
+
+    fn set_momentum(&mut self, momentum: f64) -> Result<()> {
+        self.lock().set_momentum(momentum)
+    }
+
     fn propose(&self, gradients: &[Option<Tensor>]) -> Result<Proposal> {
         self.lock().propose(gradients)
     }
@@ -170,6 +178,11 @@ impl PyOptimizer {
         })
     }
 
+    /// Changes momentum or the first of `betas`; whether that was possible without other state.
+    fn set_momentum(&self, py: Python<'_>, momentum: f64) -> PyResult<bool> {
+        self.with(py, |optimizer| Ok(optimizer.set_momentum(momentum).is_ok()))
+    }
+
     /// The parameters, in the order of gradients and state.
     fn parameters(&self, py: Python<'_>) -> PyResult<Vec<Py<PyParameter>>> {
         let all = self.with(py, |optimizer| Ok(optimizer.parameters().to_vec()))?;
@@ -198,6 +211,20 @@ fn clip_norm_of(
 ) -> PyResult<Py<PyAny>> {
     let gradients = ready(gradients)?;
     run(py, || clip_norm(&gradients, max))
+}
+
+/// The p-norm of all elements of several tensors, or `None` if there is no tensor.
+#[pyfunction]
+fn _total_norm(
+    py: Python<'_>,
+    tensors: List<Option<TensorArg>>,
+    p: f64,
+) -> PyResult<Option<PyTensor>> {
+    let tensors = ready(tensors)?;
+    if tensors.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    Ok(Some(PyTensor::new(detached(py, || total_norm(&tensors, p))?)))
 }
 
 /// The gradients with every element limited to `-max ..= max`.
@@ -454,6 +481,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(make_master_weights, module)?)?;
     module.add_function(wrap_pyfunction!(clip_norm_of, module)?)?;
     module.add_function(wrap_pyfunction!(clip_value_of, module)?)?;
+    module.add_function(wrap_pyfunction!(_total_norm, module)?)?;
     module.add_function(wrap_pyfunction!(schedule_multistep, module)?)?;
     register_schedules(module)?;
     constructors(module)

@@ -39,7 +39,9 @@ impl Tensor {
     pub(crate) fn p_norm(&self, p: f64, mask: u16) -> Result<Tensor> {
         let size = self.abs();
         if p == f64::INFINITY {
-            return Ok(size.reduce(BinaryOp::Max, mask));
+            let largest = size.reduce(BinaryOp::Max, mask);
+            // No size is negative: of nothing the largest is 0.
+            return Ok(if self.numel() == 0 { largest.like(0.0) } else { largest });
         }
         if p == f64::NEG_INFINITY {
             return Ok(size.reduce(BinaryOp::Min, mask));
@@ -63,12 +65,13 @@ impl Tensor {
         };
         let sum = powers.reduce(BinaryOp::Add, mask);
         let flat = sum.eq(0.0)?;
-        let zero = sum.like(0.0);
-        Ok(flat.select(&zero, &flat.select(&sum.like(1.0), &sum).pow(1.0 / p)?))
+        let root = sum.like(if p < 0.0 { f64::INFINITY } else { 0.0 });
+        Ok(flat.select(&root, &flat.select(&sum.like(1.0), &sum).pow(1.0 / p)?))
     }
 
     /// The p-norm `(sum |x|^p)^(1/p)` of the vectors along axes; `p` may be infinite (the largest
-    /// magnitude), minus infinite (the smallest) or 0 (how many elements are not 0).
+    /// magnitude), minus infinite (the smallest) or 0 (how many elements are not 0). The norm of no
+    /// elements is 0, for a negative `p` infinite, so that they add nothing to the norm of others.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};

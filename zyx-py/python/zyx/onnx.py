@@ -56,7 +56,8 @@ class Model:
         """The output, or a tuple of all if there are several, for inputs in order, by name, or in one dict.
 
         An input is a tensor, an array, or nested lists of numbers or strings; arrays must have the dtype that is
-        declared. An output is a tensor; of strings it is nested lists, of a sequence a list, of an optional value that or
+        declared, that of `ml_dtypes` where NumPy has none (`float8_e4m3fn`, `int4`). Of a sequence it is a list or tuple of
+        them, of an optional value that or `None`. An output is a tensor; of strings it is nested lists, of a sequence a list, of an optional value that or
         `None`.
 
         What is computed for inputs of one shape is planned once and replayed. If a tensor with `requires_grad` is given,

@@ -193,6 +193,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     they are: tensors never change, `nn.BatchNorm2d` keeps them.
     """
     if training or running_mean is None:
+        _several("batch_norm", input, 1)
         return input.batch_norm(weight, bias, eps)[0]
     return input.batch_norm_with(running_mean, running_var, weight, bias, eps)
 
@@ -201,7 +202,14 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     """Every channel of every example normalised, by its own statistics or the given ones."""
     if not use_input_stats:
         return input.batch_norm_with(running_mean, running_var, weight, bias, eps)
+    _several("instance_norm", input, 0, 1)
     return input.group_norm(input.shape[1], weight, bias, eps)
+
+
+def _several(name, input, *apart):
+    """Refuses statistics of a single value, whose variance is unknown, over all axes but those `apart`."""
+    if _math.prod(n for axis, n in enumerate(input.shape) if axis not in apart) == 1:
+        raise ValueError(f"{name}: statistics need more than one value, the input has shape {tuple(input.shape)}")
 
 
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):

@@ -6,25 +6,18 @@ from .._core import Tensor
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Scales `.grad` of parameters so that all together have at most the norm `max_norm`; gives the norm they had, which
-    is computed with the next step.
+    is computed with the next step. With `error_if_nonfinite` it is computed now, and gradients stay as they are if it is
+    not finite.
     """
-    parameters = _list(parameters)
-    if norm_type == 2 and parameters:
-        norm = _core._clip_grads(parameters, max_norm)
-    else:
-        norm = get_total_norm([p.grad for p in parameters if p.grad is not None], norm_type)
-        clip_grads_with_norm_(parameters, max_norm, norm)
-    if norm is None:
-        return _core.tensor(0.0)
-    if error_if_nonfinite and not norm.isfinite().item():
-        raise RuntimeError(f"the norm of the gradients is {norm.item()}: it cannot be limited")
-    return norm
+    norm = _core._clip_grads(_list(parameters), float(max_norm), float(norm_type), error_if_nonfinite)
+    return _core.tensor(0.0) if norm is None else norm
 
 
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """The norm of all elements of several tensors."""
-    each = [x.vector_norm(norm_type) for x in _list(tensors)]
-    norm = Tensor.stack(each).vector_norm(norm_type) if each else _core.tensor(0.0)
+    norm = _core._total_norm(_list(tensors), float(norm_type))
+    if norm is None:
+        return _core.tensor(0.0)
     if error_if_nonfinite and not norm.isfinite().item():
         raise RuntimeError(f"the norm is {norm.item()}")
     return norm
@@ -32,10 +25,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
 
 def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     """Scales `.grad` of parameters by `max_norm / total_norm` if that is less than 1."""
-    factor = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
-    for p in _list(parameters):
-        if p.grad is not None:
-            p.grad = p.grad * factor.cast(p.dtype)
+    _core._clip_grads_to(_list(parameters), float(max_norm), total_norm)
 
 
 def clip_grad_value_(parameters, clip_value, foreach=None):

@@ -22,6 +22,8 @@ from . import lr_scheduler, schedule  # noqa: F401
 
 # Ways to run a step that PyTorch lets one choose between; here it is always one plan.
 _HOW = ("foreach", "fused", "capturable")
+# Numbers that schedules keep with a group, so that they are part of an optimizer's state.
+_SCHEDULED = ("initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum")
 
 
 def _check(loss):
@@ -119,16 +121,47 @@ class Optimizer:
         return [self._group]
 
     def state_dict(self):
-        """Everything that is needed to continue training later, by name."""
-        return self._native.state() | {"lr": _core.tensor(self.lr, "float64")}
+        """All that is needed to continue training later, by name: tensors of the parameters' state, options, the rate, and
+        the numbers that schedules started from (`initial_lr`).
+        """
+        group = self.param_groups[0]
+        numbers = {k: v for k, v in group.items() if k != "params" and k not in _HOW}
+        return self._native.state() | {k: _core.tensor(v, "float64") for k, v in numbers.items()}
 
     def load_state_dict(self, state_dict):
-        """Continues from what `state_dict` gave for the same parameters."""
-        state = dict(state_dict)
-        rate = state.pop("lr", None)
-        self._native.load_state(state)
-        if rate is not None:
-            self.lr = float(rate)
+        """Continues from the result of `state_dict` for the same parameters. Options become the saved ones; those that the
+        result lacks stay.
+        """
+        state, group = dict(state_dict), self.param_groups[0]
+        numbers = {k: _number(state.pop(k), group.get(k)) for k in (*self._options, "maximize", "lr", *_SCHEDULED) if k in state}
+        options = self._options | {k: v for k, v in numbers.items() if k in self._options}
+        native = self._native
+        if options | {"lr": 0} != self._options | {"lr": 0}:
+            native = type(self)._make(self._params, **(options | {"lr": 0.0}))
+        native.load_state(state)
+        dict.update(group, numbers)
+        self._replace(native, options, numbers.get("maximize", self._maximize))
+        self.lr = group["lr"]
+
+    def _set_option(self, key, value):
+        options, native = self._options | {key: value}, self._native
+        first = value if key == "momentum" else value[0] if key == "betas" and value[1] == self._options[key][1] else None
+        if first is None or not native.set_momentum(first):
+            # Of any rate: it is set afterwards.
+            made = type(self)._make(self._params, **(options | {"lr": 0.0}))
+            made.learning_rate = self.lr
+            # State that the old options did not need starts anew.
+            old = native.state()
+            made.load_state({k: old.get(k, v) for k, v in made.state().items()})
+            native = made
+        self._replace(native, options, self._maximize)
+
+    def _replace(self, native, options, maximize):
+        """Goes on with this native optimizer, whose options these are."""
+        stays = native is self._native and maximize == self._maximize
+        self._native, self._options, self._maximize = native, options, maximize
+        for within in () if stays else self._within:
+            within._join()
 
     def __reduce__(self):
         # The parameters themselves: a copy of a model and its optimizer are a model and its optimizer.
@@ -142,6 +175,14 @@ def _remade(cls, params, options, state):
     optimizer = cls(params, **options)
     optimizer.load_state_dict(state)
     return optimizer
+
+
+def _number(saved, like):
+    """An option from its tensor, of the same type as before."""
+    value = saved.tolist() if hasattr(saved, "tolist") else saved
+    if isinstance(value, list):
+        return tuple(value)
+    return bool(value) if isinstance(like, bool) else int(value) if isinstance(like, int) and float(value).is_integer() else value
 
 
 class _Group(dict):
@@ -158,15 +199,26 @@ class _Group(dict):
             optimizer.lr = value
             return
         if key in optimizer._options:
-            options = optimizer._options | {key: value, "lr": optimizer.lr}
-            made = type(optimizer)._make(self["params"], **options)
-            made.load_state(optimizer._native.state())
-            optimizer._native, optimizer._options = made, options
-            for group in optimizer._within:
-                group._join()
-        else:
-            raise KeyError(f"{key!r} cannot be assigned; {', '.join(optimizer._options)} can")
+            optimizer._set_option(key, value)
+        elif key == "maximize":
+            optimizer._replace(optimizer._native, optimizer._options, bool(value))
+        elif key not in _SCHEDULED:
+            raise KeyError(f"{key!r} cannot be assigned; {', '.join((*optimizer._options, 'maximize', *_SCHEDULED))} can")
         super().__setitem__(key, value)
+
+    # A dict would store these past `__setitem__`.
+    def update(self, *given, **named):
+        for key, value in dict(*given, **named).items():
+            self[key] = value
+
+    def __ior__(self, given):
+        self.update(given)
+        return self
+
+    def setdefault(self, key, default=None):
+        if key not in self:
+            self[key] = default
+        return self[key]
 
 
 def _bound(cls, options, named):
@@ -190,8 +242,10 @@ def _each(cls, groups, options, named):
     named = dict(zip(names, options)) | named
     for group in groups:
         own = dict(group)
-        params = own.pop("params")
-        yield cls([params] if isinstance(params, Tensor) else list(params), **(named | own))
+        params, scheduled = own.pop("params"), {key: own.pop(key) for key in _SCHEDULED if key in own}
+        optimizer = cls([params] if isinstance(params, Tensor) else list(params), **(named | own))
+        optimizer.param_groups[0].update(scheduled)
+        yield optimizer
 
 
 class Groups(Optimizer):
@@ -207,12 +261,12 @@ class Groups(Optimizer):
         self._all = list(optimizers)
         if not self._all:
             raise ValueError("there is no optimizer")
-        self._maximize = any(optimizer._maximize for optimizer in self._all)
         for optimizer in self._all:
             optimizer._within = (*optimizer._within, self)
         self._join()
 
     def _join(self):
+        self._maximize = any(optimizer._maximize for optimizer in self._all)
         self._native = _core.make_groups([optimizer._native for optimizer in self._all])
 
     def apply(self, gradients, along=None):
@@ -227,7 +281,6 @@ class Groups(Optimizer):
         """One more group, whose options are its own or those of the first."""
         first = self._all[0]
         self._all += _each(type(first), [group], (), first._options | first._more)
-        self._maximize = any(optimizer._maximize for optimizer in self._all)
         self._all[-1]._within = (self,)
         self._join()
 
