@@ -10,10 +10,15 @@ their papers. Muon is PyTorch's with its rounding to bf16 switched off.
 
 Each line of torch_rates.txt is a name and the rate of each step, or for the plateau the result
 and the rate after it, alternating.
+
+Each line of torch_composed.txt is a random program from the rate 2: schedules that are stepped
+together, and after a bar operations with the rate after each. `step` steps all schedules, `see`
+gives the plateau a result, `half` halves the rate by hand.
 """
 import inspect
 import math
 import pathlib
+import random
 
 import torch
 from torch.optim import _muon, lr_scheduler
@@ -162,6 +167,44 @@ def rates():
     return lines
 
 
-for name, lines in [("torch_steps.txt", steps()), ("torch_rates.txt", rates())]:
+def composed():
+    s, rng, lines = lr_scheduler, random.Random(0), []
+    n, share = (lambda: rng.randint(1, 9)), (lambda: rng.choice([0.25, 0.5, 0.9]))
+    kinds = [
+        ("linear", lambda: (n(), share(), rng.choice([1.0, 0.25])), lambda o, k, a, b: s.LinearLR(o, a, b, k)),
+        ("cosine", lambda: (rng.randint(20, 30),), lambda o, k: s.CosineAnnealingLR(o, k)),
+        ("steps", lambda: (n(), share()), s.StepLR),
+        ("multistep", lambda: (share(), n(), n(), n()), lambda o, g, *at: s.MultiStepLR(o, at, g)),
+        ("exponential", lambda: (share(),), s.ExponentialLR),
+        ("polynomial", lambda: (rng.randint(5, 20), rng.choice([1.0, 2.0])), s.PolynomialLR),
+    ]
+    for _ in range(60):
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=2.0)
+        chosen, made = [], []
+        for name, options, make in rng.sample(kinds, rng.randint(1, 3)):
+            values = options()
+            chosen.append(" ".join([name, *map(repr, values)]))
+            made.append(make(optimizer, *values))
+        plateau = s.ReduceLROnPlateau(optimizer, factor=0.3, patience=1, cooldown=1, threshold=0.05)
+        line = [";".join(chosen)]
+        for _ in range(18):
+            kind = rng.choice(["step", "step", "step", "see", "see", "half"])
+            if kind == "step":
+                optimizer.step()
+                for scheduler in made:
+                    scheduler.step()
+            elif kind == "see":
+                result = rng.choice([1.0, 1.5, 0.5, 2.0])
+                plateau.step(result)
+                kind = f"see {result!r}"
+            else:
+                optimizer.param_groups[0]["lr"] *= 0.5
+            line.append(f"{kind} {optimizer.param_groups[0]['lr']!r}")
+        lines.append("|".join(line))
+    return lines
+
+
+tables = [("torch_steps.txt", steps), ("torch_rates.txt", rates), ("torch_composed.txt", composed)]
+for name, lines in [(name, make()) for name, make in tables]:
     (DATA / name).write_text("\n".join(lines) + "\n")
     print(name, len(lines), "lines")

@@ -235,6 +235,89 @@ fn inputs_by_name() {
     assert!(Model::load(Path::new("/nowhere/model.onnx"), &device).is_err());
 }
 
+/// An input of every declared kind takes values of that kind and no others.
+#[test]
+fn kinds_of_inputs() {
+    use crate::proto::{TypeProto, type_proto};
+    use crate::{Coded, CodedType, Kind, Value};
+    use type_proto::Value as Type;
+    use zyx_core::DType;
+    let device = device();
+    let typed = |value: Type| TypeProto { value: Some(value), ..Default::default() };
+    let tensor = |element: DataType| {
+        typed(Type::TensorType(type_proto::Tensor { elem_type: Some(element as i32), shape: None }))
+    };
+    let codes = Tensor::new([1u8, 2], &device).unwrap();
+    let plain: Vec<(DataType, Value, String)> = vec![
+        (DataType::Float, Tensor::zeros([2], DType::F32, &device).into(), "f32".into()),
+        (DataType::Int64, Tensor::zeros([0], DType::I64, &device).into(), "i64".into()),
+        (DataType::Bool, Tensor::zeros([0, 3], DType::Bool, &device).into(), "bool".into()),
+        (DataType::String, Value::Strings(vec![0], vec![]), "strings".into()),
+        (
+            DataType::Float8e4m3fn,
+            Coded::new(CodedType::Float8E4M3Fn, &codes).unwrap().into(),
+            "Float8E4M3Fn".into(),
+        ),
+        (
+            DataType::Uint4,
+            Coded::new(CodedType::Uint4, &codes.slice(0, 0..0).unwrap()).unwrap().into(),
+            "Uint4".into(),
+        ),
+    ];
+    let mut cases: Vec<(TypeProto, Value, String)> =
+        plain.into_iter().map(|(element, value, name)| (tensor(element), value, name)).collect();
+    // Sequences and optionals of these, and of one another.
+    for _ in 0..2 {
+        for (proto, value, name) in cases.clone().into_iter().rev().take(6).rev() {
+            let elem_type = Some(Box::new(proto));
+            let sequence = type_proto::Sequence { elem_type: elem_type.clone() };
+            let values = Value::Sequence(vec![value.clone(), value.clone()]);
+            cases.push((
+                typed(Type::SequenceType(sequence.into())),
+                values,
+                format!("sequence of {name}"),
+            ));
+            let optional = type_proto::Optional { elem_type };
+            let value = Value::Optional(Some(Box::new(value)));
+            cases.push((
+                typed(Type::OptionalType(optional.into())),
+                value,
+                format!("optional {name}"),
+            ));
+        }
+    }
+    assert!(cases.len() > 20);
+    for (i, (proto, value, name)) in cases.iter().enumerate() {
+        let mut graph = graph(vec![node("Identity", &["x"], &["y"])]);
+        graph.input[0].r#type = Some(proto.clone());
+        let model = Model::from_bytes(model(graph).encode_to_vec(), &device).unwrap();
+        let kind = model.inputs()[0].kind();
+        assert_eq!(kind.to_string(), *name);
+        let found = model.graph([("x", value.clone())]).unwrap().remove(0);
+        assert_eq!(format!("{found:?}"), format!("{value:?}"));
+        for (k, (_, other, _)) in cases.iter().enumerate() {
+            // A value is taken for an optional with it.
+            let fits = |kind: &Kind| match kind {
+                Kind::Optional(inner) => inner.accepts(other),
+                _ => false,
+            };
+            let refused = model.graph([("x", other.clone())]).is_err();
+            assert_eq!(
+                refused,
+                k != i && !fits(kind) && !kind.accepts(other),
+                "{name} {}",
+                other.kind()
+            );
+            assert!(i == k || !kind.accepts(other) || fits(kind), "{name} {}", other.kind());
+        }
+        let nothing = Value::Optional(None);
+        assert_eq!(model.graph([("x", nothing)]).is_ok(), matches!(kind, Kind::Optional(_)));
+        let empty = Value::Sequence(vec![]);
+        let takes_lists = name.trim_start_matches("optional ").starts_with("sequence");
+        assert_eq!(model.graph([("x", empty)]).is_ok(), takes_lists, "{name}");
+    }
+}
+
 /// A model is a graph of tensors: it has gradients.
 #[test]
 fn gradients() {

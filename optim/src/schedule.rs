@@ -3,7 +3,21 @@
 //!
 //! Functions of the step alone need nothing saved: training resumes at any step. Products and
 //! pieces of them are schedules again (warm-up is a factor). The one that looks at results,
-//! [`Plateau`], has state. Values agree with PyTorch's schedulers of the same name.
+//! [`Plateau`], has state. Values agree with PyTorch's schedulers of the same name, and products
+//! with those of several schedulers that are stepped together: a plateau, and a change by hand,
+//! are factors like the others.
+//!
+//! ```
+//! use zyx_optim::schedule::{Plateau, exponential, warmup};
+//! let mut plateau = Plateau { patience: 0, ..Plateau::new(1.0) };
+//! let mut rates = Vec::new();
+//! for (step, loss) in [(0, 5.0), (1, 4.0), (2, 4.0), (3, 3.0)] {
+//!     rates.push(exponential(step, 0.8, 0.5) * warmup(step, 2) * plateau.rate);
+//!     plateau.observe(loss);
+//! }
+//! // The third loss was no better: the fourth rate is a tenth.
+//! assert_eq!(rates, [0.4, 0.4, 0.2, 0.1 * 0.1]);
+//! ```
 
 use std::f64::consts::PI;
 

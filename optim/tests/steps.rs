@@ -9,7 +9,7 @@ use zyx_optim::{
     Adadelta, AdadeltaOptions, Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, Adamax,
     AdamaxOptions, Lamb, LambOptions, Lion, LionOptions, Muon, MuonOptions, NAdam, NAdamOptions,
     Optimizer, Param, RAdam, RAdamOptions, RmsProp, RmsPropOptions, Rprop, RpropOptions, Sgd,
-    SgdOptions, clip_norm, clip_value,
+    SgdOptions, clip_norm, clip_to_norm, clip_value, total_norm,
 };
 
 fn device() -> Device {
@@ -251,6 +251,128 @@ fn halves_are_updated_in_single_precision() {
     sgd.apply(&[Some(gradient)], &[]).unwrap();
     assert_eq!(sgd.state()["0.momentum"].dtype(), DType::F32);
     assert_eq!(x.dtype(), DType::BF16);
+}
+
+/// The p-norm of numbers.
+fn norm(numbers: &[f64], p: f64) -> f64 {
+    let sizes = numbers.iter().map(|x| x.abs());
+    match p {
+        f64::INFINITY => sizes.fold(0.0, f64::max),
+        f64::NEG_INFINITY => sizes.fold(f64::INFINITY, f64::min),
+        0.0 => sizes.filter(|&x| x != 0.0).count() as f64,
+        p => sizes.map(|x| x.powf(p)).sum::<f64>().powf(1.0 / p),
+    }
+}
+
+/// Gradients without elements change neither the norm nor others, whichever norm it is.
+#[test]
+fn the_norm_of_several_is_that_of_one_vector() {
+    let d = &device();
+    let inf = f64::INFINITY;
+    let lists: [&[&[f64]]; 9] = [
+        &[&[], &[1.0, 1.0]],
+        &[&[3.0, -4.0], &[], &[12.0]],
+        &[&[], &[]],
+        &[&[0.0, 0.0], &[0.0]],
+        &[&[0.0, 2.0], &[-0.5], &[]],
+        &[&[7.0]],
+        &[&[]],
+        &[&[1.0, -inf], &[2.0]],
+        &[&[1e15, -2e15], &[3e15]],
+    ];
+    for dtype in [DType::F32, DType::F64] {
+        for list in lists {
+            for p in [1.0, 2.0, inf, -inf, 0.0, 0.5, 1.5, 3.0, -1.0, -2.0] {
+                let tensor =
+                    |x: &&[f64]| Some(Tensor::from_slice(x, [x.len()], d).unwrap().cast(dtype));
+                let gradients: Vec<Option<Tensor>> = list.iter().map(tensor).collect();
+                let total = total_norm(&gradients, p).unwrap();
+                assert_eq!(total.dtype(), dtype);
+                let each: Vec<f64> = list.iter().map(|x| norm(x, p)).collect();
+                // Of counts it is the number of those that are not 0, as in PyTorch.
+                let wanted = if p == 0.0 { norm(&each, p) } else { norm(&list.concat(), p) };
+                let found = total.cast(DType::F64).item::<f64>().unwrap();
+                let close = (found - wanted).abs() <= 1e-5 * wanted.abs();
+                assert!(found == wanted || close, "{list:?} {p}: {found} {wanted}");
+                let clipped = clip_to_norm(&gradients, 2.0, &total).unwrap();
+                let factor = (2.0 / (wanted + 1e-6)).min(1.0);
+                for (x, clipped) in list.iter().zip(clipped) {
+                    let found = clipped.unwrap().cast(DType::F64).to_vec::<f64>().unwrap();
+                    for (x, found) in x.iter().zip(found) {
+                        let wanted = x * factor;
+                        let same = found == wanted || found.is_nan() && wanted.is_nan();
+                        assert!(same || (found - wanted).abs() <= 1e-5 * wanted.abs());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn clipping_rounds_halves_once_and_takes_any_limit() {
+    let d = &device();
+    for dtype in [DType::F16, DType::BF16] {
+        let gradients =
+            [Some(Tensor::full([4], 300f32, d).cast(dtype)), Some(wave(0.7, DType::F32, d))];
+        let (clipped, norm) = clip_norm(&gradients, 1.0).unwrap();
+        let exact = 300.0 / (norm.item::<f32>().unwrap() + 1e-6);
+        let rounded = Tensor::full([4], exact, d).cast(dtype).cast(DType::F32);
+        let found = clipped[0].as_ref().unwrap().cast(DType::F32).to_vec::<f32>().unwrap();
+        assert_eq!(found, rounded.to_vec::<f32>().unwrap(), "{dtype}");
+    }
+    let large = [Some(Tensor::full([1], 2e38f32, d))];
+    let clipped = clip_to_norm(&large, 1.0, &total_norm(&large, 1.0).unwrap()).unwrap();
+    assert!((clipped[0].as_ref().unwrap().item::<f32>().unwrap() - 1.0).abs() < 1e-6);
+    // Without a limit the norm alone is wanted.
+    let (same, norm) = clip_norm(&large, f64::INFINITY).unwrap();
+    assert_eq!(same[0].as_ref().unwrap().item::<f32>().unwrap(), 2e38);
+    assert!(norm.item::<f32>().unwrap().is_infinite());
+    let kept = clip_value(&large, f64::INFINITY).unwrap();
+    assert_eq!(kept[0].as_ref().unwrap().item::<f32>().unwrap(), 2e38);
+    for wrong in [-1.0, f64::NAN] {
+        assert!(clip_norm(&large, wrong).is_err() && clip_value(&large, wrong).is_err());
+    }
+    assert!(total_norm(&large, f64::NAN).is_err() && total_norm(&[None], 2.0).is_err());
+    assert!(clip_to_norm(&large, 1.0, &wave(0.7, DType::F32, d)).is_err());
+}
+
+/// A momentum that is set acts as one that was there from the start, and compiles nothing.
+#[test]
+fn momentum_is_set_between_steps() {
+    let d = &device();
+    let gradient = |step: usize| [Some(wave(0.3 + 0.5 * step as f64, DType::F64, d))];
+    let options = SgdOptions { learning_rate: 0.1, momentum: 0.9, ..Default::default() };
+    let x = Param::new(wave(0.7, DType::F64, d));
+    let mut sgd = Sgd::new(vec![x.clone()], options).unwrap();
+    let (mut value, mut kept) = (x.tensor().to_vec::<f64>().unwrap(), vec![0.0; 6]);
+    let mut misses = 0;
+    for step in 0..6 {
+        let momentum = 0.9 - 0.1 * step as f64;
+        sgd.set_momentum(momentum).unwrap();
+        assert_eq!(sgd.momentum(), Some(momentum));
+        let before = d.stats();
+        sgd.apply(&gradient(step), &[]).unwrap();
+        misses = d.stats().since(&before).plan_misses;
+        let slope = gradient(step)[0].as_ref().unwrap().to_vec::<f64>().unwrap();
+        for i in 0..6 {
+            kept[i] = momentum * kept[i] + slope[i];
+            value[i] -= 0.1 * kept[i];
+        }
+    }
+    assert_eq!(misses, 0);
+    let found = x.tensor().to_vec::<f64>().unwrap();
+    assert!(found.iter().zip(&value).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?} {value:?}");
+    assert!(sgd.set_momentum(-0.1).is_err() && sgd.set_momentum(0.0).is_err());
+    assert_eq!(sgd.momentum(), Some(0.9 - 0.1 * 5.0));
+    let place = || vec![Param::new(wave(0.7, DType::F64, d))];
+    let mut adam = Adam::new(place(), AdamOptions::default()).unwrap();
+    adam.set_momentum(0.5).unwrap();
+    assert!(adam.options().betas == [0.5, 0.999] && adam.set_momentum(1.0).is_err());
+    let mut plain = Sgd::new(place(), SgdOptions::default()).unwrap();
+    assert!(plain.set_momentum(0.5).is_err());
+    let mut none = Adagrad::new(place(), AdagradOptions::default()).unwrap();
+    assert!(none.momentum().is_none() && none.set_momentum(0.5).is_err());
 }
 
 #[test]

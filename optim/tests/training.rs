@@ -284,6 +284,54 @@ fn schedules_agree_with_pytorch() {
     assert!(schedule::one_cycle(0, 0, 0.0, 1.0).is_finite());
 }
 
+/// A schedule of `data/torch_composed.txt` as a factor of the step.
+fn factor(schedule: &str) -> Box<dyn Fn(u64) -> f64> {
+    let mut words = schedule.split(' ');
+    let name = words.next().unwrap();
+    let x: Vec<f64> = words.map(|x| x.parse().unwrap()).collect();
+    let n = x[0] as u64;
+    match name {
+        "linear" => Box::new(move |step| schedule::linear(step, n, x[1], x[2])),
+        "cosine" => Box::new(move |step| schedule::cosine(step, n, 1.0, 0.0)),
+        "steps" => Box::new(move |step| schedule::steps(step, n, 1.0, x[1])),
+        "exponential" => Box::new(move |step| schedule::exponential(step, 1.0, x[0])),
+        "polynomial" => Box::new(move |step| schedule::polynomial(step, n, 1.0, x[1])),
+        "multistep" => {
+            let places: Vec<u64> = x[1..].iter().map(|&place| place as u64).collect();
+            Box::new(move |step| schedule::multistep(step, &places, 1.0, x[0]))
+        }
+        other => panic!("{other}"),
+    }
+}
+
+/// Schedules, plateaus and changes by hand are factors, as they are in PyTorch.
+#[test]
+fn schedules_compose_as_in_pytorch() {
+    let text = include_str!("data/torch_composed.txt");
+    assert_eq!(text.lines().count(), 60);
+    for line in text.lines() {
+        let mut parts = line.split('|');
+        let factors: Vec<_> = parts.next().unwrap().split(';').map(factor).collect();
+        let plain = schedule::Plateau::new(1.0);
+        let mut plateau =
+            schedule::Plateau { factor: 0.3, patience: 1, cooldown: 1, threshold: 0.05, ..plain };
+        let (mut step, mut by_hand) = (0, 1.0);
+        for operation in parts {
+            let words: Vec<&str> = operation.split(' ').collect();
+            match words[0] {
+                "step" => step += 1,
+                "half" => by_hand *= 0.5,
+                _ => drop(plateau.observe(words[1].parse().unwrap())),
+            }
+            let scheduled: f64 = factors.iter().map(|factor| factor(step)).product();
+            let (rate, expected) =
+                (2.0 * scheduled * plateau.rate * by_hand, words[words.len() - 1]);
+            let expected: f64 = expected.parse().unwrap();
+            assert!((rate - expected).abs() < 1e-9, "{line}: {operation}: {rate}");
+        }
+    }
+}
+
 #[test]
 fn a_step_is_few_launches() -> Result<()> {
     let device = &devices()[1];

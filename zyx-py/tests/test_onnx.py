@@ -162,3 +162,130 @@ def test_results_are_those_of_the_reference():
     expected = reference.ReferenceEvaluator(LINEAR).run(None, {"x": X})
     for found, wanted in zip(zyx.onnx.load(LINEAR)(X), expected):
         np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-6)
+
+
+# Every type of the standard by its number: what NumPy or `ml_dtypes` calls it.
+ELEMENTS = {
+    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "str", 9: "bool", 10: "float16", 11: "float64",
+    12: "uint32", 13: "uint64", 16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz", 19: "float8_e5m2", 20: "float8_e5m2fnuz",
+    21: "uint4", 22: "int4", 23: "float4_e2m1fn", 24: "float8_e8m0fnu", 25: "uint2", 26: "int2",
+}  # fmt: skip
+# Types without a dtype, which a model casts before it gives them out.
+CODED = range(17, 27)
+KINDS = {
+    "tensor": lambda kind: kind,
+    "sequence": lambda kind: field(4, field(1, kind)),
+    "optional": lambda kind: field(9, field(1, kind)),
+    "optional sequence": lambda kind: field(9, field(1, field(4, field(1, kind)))),
+    "sequence of optionals": lambda kind: field(4, field(1, field(9, field(1, kind)))),
+}
+
+
+def of_kind(element, kind, name="x"):
+    """The input of a model."""
+    return field(1, name) + field(2, KINDS[kind](field(1, field(1, element))))
+
+
+def array(element, shape):
+    """Small numbers or strings of a type."""
+    name = ELEMENTS[element]
+    values = np.arange(int(np.prod(shape)), dtype=np.float64).reshape(shape) % 2
+    if element == 24:
+        # It has no 0.
+        values = 2**values
+    if name == "str":
+        return np.array(["ab"[int(x)] for x in values.ravel()], object).reshape(shape)
+    if element in CODED or name == "bfloat16":
+        return values.astype(getattr(pytest.importorskip("ml_dtypes"), name))
+    return values.astype(name)
+
+
+def listed(x):
+    """Nested lists of numbers and strings, whatever holds them."""
+    if isinstance(x, (list, tuple)):
+        return [listed(item) for item in x]
+    return x.tolist() if hasattr(x, "tolist") else x
+
+
+def loaded(nodes, inputs, outputs):
+    graph = b"".join(field(1, n) for n in nodes) + field(2, "g")
+    graph += b"".join(field(11, i) for i in inputs) + b"".join(field(12, field(1, name)) for name in outputs)
+    return zyx.onnx.load(field(1, 12) + field(7, graph) + field(8, field(1, "") + field(2, 24)))
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize("shape", [(2,), (0,), (2, 0, 3), (), (2, 2)])
+def test_values_of_every_kind_and_type(element, shape):
+    x = array(element, shape)
+    given = {
+        "tensor": [x, x.tolist() if element == 8 else x.astype(np.float64).tolist()] if x.size and element != 9 else [x],
+        "sequence": [[x, x], (x,), [], [x, array(element, (3, 1))]],
+        "optional": [x, None],
+        "optional sequence": [[x, x], [], None],
+        "sequence of optionals": [[x, None, x], [None], []],
+    }
+    for kind, values in given.items():
+        net = loaded([node("Identity", ["x"], ["y"])], [of_kind(element, kind)], ["y"])
+        dtype = net.inputs[0].dtype
+        assert (dtype and dtype.name) == (None if kind != "tensor" or element in (8, *CODED) else ELEMENTS[element])
+        for value in values:
+            has_elements = value is not None and (kind in ("tensor", "optional") or any(part is not None for part in value))
+            if element in CODED and has_elements:
+                # A named error; the value itself is right, as the next test shows.
+                with pytest.raises(TypeError, match="Cast it in the model"):
+                    net(value)
+                continue
+            y = net(value)
+            assert listed(y) == listed(value), kind
+            for part, wanted in zip(y if isinstance(y, list) and element != 8 else [], value):
+                if part is not None:
+                    assert part.dtype.name == ELEMENTS[element] and part.shape == wanted.shape
+    # An input of another kind is refused, not guessed.
+    for kind, wrong in [("sequence", x), ("sequence", None), ("sequence", "ab"), ("tensor", [x, array(element, (3, 4, 5))]), ("optional sequence", x)]:
+        net = loaded([node("Identity", ["x"], ["y"])], [of_kind(element, kind)], ["y"])
+        with pytest.raises((TypeError, ValueError)):
+            net(wrong)
+    other = np.zeros(shape, "int8" if element != 3 else "int16")
+    with pytest.raises((TypeError, ValueError)):
+        loaded([node("Identity", ["x"], ["y"])], [of_kind(element, "tensor")], ["y"])(other)
+
+
+@pytest.mark.parametrize("element", [element for element in ELEMENTS if element != 8])
+def test_casts_to_the_type_of_another(element):
+    """By an array of the type, empty or not, and back."""
+    nodes = [node("CastLike", ["x", "like"], ["z"]), node("Cast", ["z"], ["y"], to=FLOAT)]
+    net = loaded(nodes, [field(1, "x") + field(2, field(1, field(1, FLOAT))), of_kind(element, "tensor", "like")], ["y"])
+    x = array(element, (3,)).astype(np.float32)
+    for like in [array(element, (2,)), array(element, (0,)), array(element, (0, 3)), array(element, ())]:
+        assert net(x, like).tolist() == x.tolist()
+    # The values that go in come out.
+    back = loaded([node("Cast", ["x"], ["y"], to=FLOAT)], [of_kind(element, "tensor")], ["y"])
+    given = array(element, (2, 3))
+    assert back(given).tolist() == given.astype(np.float32).tolist()
+    assert back(array(element, (0, 3))).shape == (0, 3)
+    assert back(x.astype(given.dtype if element == 9 else np.float32).tolist()).tolist() == x.tolist()
+
+
+def test_numbers_that_no_code_is_for():
+    for element, least, most in [(22, -8, 7), (21, 0, 15), (26, -2, 1), (25, 0, 3)]:
+        net = loaded([node("Cast", ["x"], ["y"], to=FLOAT)], [of_kind(element, "tensor")], ["y"])
+        assert net([least, most]).tolist() == [least, most]
+        for wrong in (least - 1, most + 1):
+            with pytest.raises(OverflowError):
+                net([wrong])
+
+
+@pytest.mark.parametrize("element", [1, 7, 9, 10, 8])
+def test_operators_on_lists_and_optionals(element):
+    x, y = array(element, (2,)), array(element, (3,))
+    get = loaded([node("OptionalGetElement", ["x"], ["y"])], [of_kind(element, "optional sequence")], ["y"])
+    assert listed(get([x, y])) == [x.tolist(), y.tolist()] and get([]) == []
+    with pytest.raises(ValueError, match="no value"):
+        get(None)
+    has = loaded([node("OptionalHasElement", ["x"], ["y"])], [of_kind(element, "optional")], ["y"])
+    assert has(x).item() and not has(None).item()
+    nodes = [node("SequenceLength", ["x"], ["n"]), node("Identity", ["x"], ["z"]), node("Optional", ["z"], ["y"])]
+    both = loaded(nodes, [of_kind(element, "sequence")], ["n", "y"])
+    for values in ([], [x], [x, y, x]):
+        n, again = both(values)
+        assert n.item() == len(values) and listed(again) == listed(values)

@@ -10,7 +10,8 @@ use zyx_nn::{
     Module, RmsNorm, Sequential, safetensors,
 };
 use zyx_optim::{
-    Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions, clip_norm, clip_value, schedule,
+    Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions, clip_norm, clip_to_norm, clip_value,
+    schedule, total_norm,
 };
 use zyx_tests::zyx_core::tensor::Steps;
 use zyx_tests::zyx_core::{
@@ -437,6 +438,14 @@ fn optimizers() -> Vec<Call> {
             let gradients = [Some(s.x()), None, Some(s.floats())];
             let (clipped, norm) = clip_norm(&gradients[s.rng.below(3)..], s.number())?;
             clipped.into_iter().flatten().chain([norm]).collect::<Vec<_>>()
+        };
+        "total_norm" |s| {
+            let p = s.pick(&[0.0, 1.0, 2.0, 3.5, -1.0, f64::INFINITY, f64::NEG_INFINITY]);
+            vec![total_norm(&[Some(s.x()), None, Some(s.floats())], p)?]
+        };
+        "clip_to_norm" |s| {
+            let (gradients, norm) = ([Some(s.floats()), None], s.floats());
+            clip_to_norm(&gradients, s.number(), &norm)?.into_iter().flatten().collect::<Vec<_>>()
         };
         "clip_value" |s| {
             let clipped = clip_value(&[Some(s.x()), None], s.number())?;
