@@ -4,7 +4,10 @@
 
 use std::collections::BTreeMap;
 use zyx_backend_cpu::Cpu;
-use zyx_core::{DType, Device, Result, Rng, Runtime, Tensor};
+use zyx_core::{
+    Conv1dOptions, Conv2dOptions, ConvTransposeOptions, DType, Device, Param, Result, Rng, Runtime,
+    Tensor,
+};
 use zyx_nn::*;
 
 fn devices() -> Vec<Device> {
@@ -191,6 +194,46 @@ fn statistics_of_nothing_change_nothing() -> Result<()> {
     statistics_after(&first, &[0, 3])?;
     let moved = |layer| statistics_after(layer, &[5, 3]).map(|(_, state)| state[..6].to_vec());
     assert_eq!(moved(&first)?, moved(&second)?);
+    Ok(())
+}
+
+/// A batch without samples has gradients: zeros, by which momentum and weight decay go on.
+#[test]
+fn empty_batches_have_gradients() -> Result<()> {
+    let d = &device();
+    let init = &mut Init::new(1, d);
+    let layers: Vec<(Box<dyn Forward>, Vec<usize>)> = vec![
+        (Box::new(Linear::new(3, 2, init)?), vec![0, 3]),
+        (Box::new(Conv1d::new(3, 2, 3, Conv1dOptions::default(), init)?), vec![0, 3, 4]),
+        (Box::new(Conv2d::new(3, 2, [3; 2], Conv2dOptions::default(), init)?), vec![0, 3, 4, 4]),
+        (
+            Box::new(ConvTranspose1d::new(3, 2, [3; 1], ConvTransposeOptions::default(), init)?),
+            vec![0, 3, 4],
+        ),
+        (
+            Box::new(ConvTranspose2d::new(3, 2, [3; 2], ConvTransposeOptions::default(), init)?),
+            vec![0, 3, 4, 4],
+        ),
+        (
+            Box::new(ConvTranspose3d::new(3, 2, [3; 3], ConvTransposeOptions::default(), init)?),
+            vec![0, 3, 4, 4, 4],
+        ),
+        (Box::new(BatchNorm1d::new(3, init)?), vec![0, 3]),
+        (Box::new(GroupNorm::new(3, 3, init)?), vec![0, 3, 2]),
+        (Box::new(LayerNorm::new([3], init)?), vec![0, 3]),
+    ];
+    for (layer, shape) in layers {
+        let x = Tensor::ones(&shape[..], DType::F32, d).tracked();
+        let parameters: Vec<Tensor> =
+            layer.parameters().iter().filter(|p| p.is_trainable()).map(Param::tensor).collect();
+        let operands: Vec<&Tensor> = [&x].into_iter().chain(&parameters).collect();
+        let gradients = layer.forward(&x)?.sum(..)?.grad(&operands)?;
+        for (operand, gradient) in operands.into_iter().zip(gradients) {
+            let gradient = gradient.expect("a gradient");
+            assert_eq!(gradient.shape(), operand.shape());
+            assert!(gradient.to_vec::<f32>()?.iter().all(|&x| x == 0.0));
+        }
+    }
     Ok(())
 }
 

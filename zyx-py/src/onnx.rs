@@ -1,6 +1,6 @@
 //! `zyx.onnx`: models in the ONNX format. `onnx.py` makes names of positions and results of lists.
 
-use crate::arguments::TensorArg;
+use crate::arguments::{Argument, TensorArg};
 use crate::data::Host;
 use crate::device::{DeviceArg, PyDevice};
 use crate::dtype::{PyDType, numpy_names};

@@ -49,3 +49,19 @@ def test_numbers_out_of_range_are_refused():
         with pytest.raises(IndexError):
             list(data.DataLoader(rows, batch_size=2, sampler=wrong))
     assert [x.tolist() for (x,) in data.DataLoader(rows, batch_size=2, sampler=[-1, 0])] == [[3, 0]]
+
+
+def test_samplers():
+    data = zyx.utils.data
+    drawn = list(data.WeightedRandomSampler([0.0, 3.0, 1.0, 0.0], 400))
+    assert set(drawn) == {1, 2} and 240 < drawn.count(1) < 360
+    assert sorted(data.WeightedRandomSampler([1.0, 2.0, 0.5], 3, replacement=False)) == [0, 1, 2]
+    drawn = list(data.RandomSampler(range(5), replacement=True, num_samples=200))
+    assert len(drawn) == 200 and set(drawn) == set(range(5))
+    drawn = list(data.RandomSampler(range(5), num_samples=12))
+    assert len(drawn) == 12 and sorted(drawn[:5]) == sorted(drawn[5:10]) == list(range(5))
+    assert sorted(data.SubsetRandomSampler([7, 3, 9])) == [3, 7, 9]
+    assert list(data.ChainDataset([data.BatchSampler([1, 2, 3], 2, False), data.SequentialSampler(range(2))])) == [[1, 2], [3], 0, 1]
+    for wrong in (lambda: data.RandomSampler([]), lambda: data.WeightedRandomSampler([1.0], 0), lambda: data.BatchSampler([1], 0, False)):
+        with pytest.raises(ValueError):
+            wrong()

@@ -228,22 +228,18 @@ impl Tensor {
             let reason = format!("a result of shape {shape} has too many elements");
             return Err(Tensor::shape_error(op, &[self, weight], reason));
         }
-        let y = if shape.numel() == 0 || x.numel() == 0 {
-            Tensor::zeros(shape, wide, self.device())
-        } else {
-            let mut padding = vec![(0, 0); N + 2];
-            let mut windows = Vec::with_capacity(N);
-            for i in 0..N {
-                padding[i + 2] = (options.padding[i], options.padding[i]);
-                let (stride, dilation) = (options.stride[i], options.dilation[i]);
-                let window = Window { kernel: weight.shape()[i + 2], stride, dilation };
-                windows.push((window, self.shape()[i + 2]));
-            }
-            let geometry = Geometry { groups: options.groups, padding, windows };
-            // Of the input of the convolution that this transposes, only the shape is needed.
-            let input = Tensor::zeros(shape, wide, self.device());
-            geometry.input_gradient(op, &input, &kernel, &x)?
-        };
+        let mut padding = vec![(0, 0); N + 2];
+        let mut windows = Vec::with_capacity(N);
+        for i in 0..N {
+            padding[i + 2] = (options.padding[i], options.padding[i]);
+            let (stride, dilation) = (options.stride[i], options.dilation[i]);
+            let window = Window { kernel: weight.shape()[i + 2], stride, dilation };
+            windows.push((window, self.shape()[i + 2]));
+        }
+        let geometry = Geometry { groups: options.groups, padding, windows };
+        // Of the input of the convolution that this transposes, only the shape is needed.
+        let input = Tensor::zeros(shape, wide, self.device());
+        let y = geometry.input_gradient(op, &input, &kernel, &x)?;
         let Some(bias) = bias else { return Ok(y.cast(dtype)) };
         let bias = bias.cast(dtype).cast(wide).reshape([&[1, out][..], &[1; N]].concat())?;
         Ok(y.combine(BinaryOp::Add, &bias.expand(y.shape().clone())?).cast(dtype))

@@ -241,6 +241,21 @@ class SubsetRandomSampler(Sampler):
         return len(self.indices)
 
 
+class WeightedRandomSampler(Sampler):
+    """`num_samples` numbers drawn by their weights, anew each time."""
+
+    def __init__(self, weights, num_samples, replacement=True, generator=None):
+        if not isinstance(num_samples, int) or num_samples < 1:
+            raise ValueError(f"num_samples is a whole number from 1 on, not {num_samples}")
+        self.weights, self.num_samples, self.replacement, self.generator = tensor(weights), num_samples, replacement, generator
+
+    def __iter__(self):
+        return iter(self.weights.multinomial(self.num_samples, self.replacement, rng=self.generator).tolist())
+
+    def __len__(self):
+        return self.num_samples
+
+
 class BatchSampler(Sampler):
     """Lists of `batch_size` numbers of another sampler."""
 
