@@ -237,7 +237,7 @@ def test_values_of_every_kind_and_type(element, shape):
                 continue
             y = net(value)
             assert listed(y) == listed(value), kind
-            for part, wanted in zip(y if isinstance(y, list) and element != 8 else [], value):
+            for part, wanted in zip(y, value) if isinstance(y, list) and element != 8 else []:
                 if part is not None:
                     assert part.dtype.name == ELEMENTS[element] and part.shape == wanted.shape
     # An input of another kind is refused, not guessed.

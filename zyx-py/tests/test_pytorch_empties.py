@@ -9,7 +9,10 @@ import zyx
 from pytorch_empties import FILE, run
 
 # Cases that differ, and why.
-DIFFER = {}
+DIFFER = {
+    "InstanceNorm?d (0, *affine=True*": "PyTorch refuses no samples by accident: `select(): index 0 out of range`",
+    "InstanceNorm?d (0, *training=True tracks=True affine=False*": "PyTorch's running statistics become NaN",
+}
 
 
 def test_of_nothing_as_pytorch():
