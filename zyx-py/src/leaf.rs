@@ -12,7 +12,7 @@ use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use zyx::{Param, Result, Tensor};
+use zyx::{DType, Param, Result, Tensor};
 
 /// A parameter and the gradient that was collected for it.
 #[derive(Debug)]
@@ -279,8 +279,8 @@ fn _clip_grads(
         let along = along(grads.iter().map(|(_, grad)| grad));
         let all = values.iter().flatten().chain(&along).chain([&norm]);
         detached(py, || Tensor::realize_all(all))?;
-        let known = detached(py, || norm.item::<f64>())?;
-        if !known.is_finite() {
+        if !detached(py, || norm.is_finite().item::<bool>())? {
+            let known = detached(py, || norm.cast(DType::F32).item::<f32>())?;
             let text = format!("the norm of the gradients is {known}: it cannot be limited");
             return Err(PyRuntimeError::new_err(text));
         }

@@ -129,6 +129,26 @@ def test_state_has_all_options():
     assert rates(again) == [0.3, 0.2] and again.param_groups[1]["momentum"] == 0.9
 
 
+def test_states_go_through_files(tmp_path):
+    rng = random.Random(1)
+    for k in range(40):
+        schedule = a_schedule(rng, 1)
+        of = optimizer([0.4], momentum=0.9)
+        stepper = made(zyx, of, schedule)
+        for _ in range(3):
+            stepper.step()
+        zyx.save({"optimizer": of.state_dict(), "schedule": stepper.state_dict()}, tmp_path / f"{k}")
+        state = zyx.load(tmp_path / f"{k}")
+        again = optimizer([0.7], momentum=0.5)
+        resumed = made(zyx, again, schedule)
+        again.load_state_dict(state["optimizer"])
+        resumed.load_state_dict(state["schedule"])
+        for _ in range(4):
+            stepper.step()
+            resumed.step()
+            assert rates(again) == pytest.approx(rates(of)), schedule
+
+
 def test_groups_are_dicts_whose_options_may_be_assigned_in_any_way():
     of = optimizer([0.3], momentum=0.5)
     (group,) = of.param_groups

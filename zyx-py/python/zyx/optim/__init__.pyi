@@ -42,9 +42,10 @@ class Optimizer:
     def parameters(self) -> list[Parameter]:
         """The parameters, in the order of gradients and state."""
     def state_dict(self) -> dict[str, Tensor]:
-        """Everything that is needed to continue training later, by name."""
+        """All that is needed to continue training later, by name: tensors of the parameters' state, options, the rate, and
+        the numbers that schedules started from (`initial_lr`)."""
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continues from what `state_dict` gave for the same parameters."""
+        """Continues from the result of `state_dict` for the same parameters. Options become the saved ones."""
 
 class Groups(Optimizer):
     """Several optimizers, each with parameters and options of its own, as one."""

@@ -9,7 +9,6 @@ so here. First rates are `initial_lr` of the groups, which an optimizer's state 
 
 import math
 from bisect import bisect_right
-from collections import Counter
 from types import FunctionType
 
 
@@ -150,14 +149,14 @@ class MultiStepLR(_Factor):
     """The rate times `gamma` at each milestone."""
 
     def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
-        self.milestones, self.gamma = Counter(milestones), gamma
+        self.milestones, self.gamma = sorted(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
     def _ratio(self):
-        return self.gamma ** self.milestones[self.last_epoch]
+        return self.gamma ** self.milestones.count(self.last_epoch)
 
     def _share(self):
-        return self.gamma ** sum(n for milestone, n in self.milestones.items() if milestone <= self.last_epoch)
+        return self.gamma ** bisect_right(self.milestones, self.last_epoch)
 
 
 class ExponentialLR(_Factor):
