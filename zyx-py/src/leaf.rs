@@ -275,7 +275,7 @@ fn _clip_grads(
     }
     let norm = detached(py, || zyx::optim::total_norm(&values, p))?;
     if finite {
-        // What is read is computed: the gradients once, not with the step again.
+        // Reading the norm computes the gradients; stored, they are not computed again with the step.
         let along = along(grads.iter().map(|(_, grad)| grad));
         let all = values.iter().flatten().chain(&along).chain([&norm]);
         detached(py, || Tensor::realize_all(all))?;

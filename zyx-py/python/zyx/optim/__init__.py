@@ -107,7 +107,7 @@ class Optimizer:
     def learning_rate(self, rate):
         self._native.learning_rate = rate
         if self._group is not None:
-            dict.__setitem__(self._group, "lr", rate)
+            dict.__setitem__(self._group, "lr", float(rate))
 
     lr = learning_rate
 
