@@ -54,12 +54,14 @@ pub fn total_norm(gradients: &[Option<Tensor>], p: f64) -> Result<Tensor> {
     let Some((first, rest)) = each.split_first() else {
         return Err(refuse("total_norm", "there is no gradient".to_owned()));
     };
-    if p == 2.0 {
-        return Ok(rest.iter().try_fold(first.clone(), |sum, x| sum.add(x))?.sqrt());
-    }
-    let widest = each.iter().map(Tensor::dtype).fold(first.dtype(), DType::promote);
-    let each: Vec<Tensor> = each.iter().map(|norm| norm.cast(widest)).collect();
-    Tensor::stack(&each.iter().collect::<Vec<_>>(), 0)?.vector_norm(p, ..)
+    attribute(Location::caller(), || {
+        if p == 2.0 {
+            return Ok(rest.iter().try_fold(first.clone(), |sum, x| sum.add(x))?.sqrt());
+        }
+        let widest = each.iter().map(Tensor::dtype).fold(first.dtype(), DType::promote);
+        let each: Vec<Tensor> = each.iter().map(|norm| norm.cast(widest)).collect();
+        Tensor::stack(&each.iter().collect::<Vec<_>>(), 0)?.vector_norm(p, ..)
+    })
 }
 
 /// Gradients scaled by `max / norm` where that is less than 1: [`clip_norm`] by another norm.
