@@ -3,6 +3,7 @@
 //!
 //! Definitions and defaults are PyTorch's. Halves are computed in `f32`.
 
+use super::formula::Term;
 use super::{CrossEntropy, Reduction, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
@@ -136,8 +137,9 @@ impl Tensor {
         let (mut terms, counted) = log.weighted_likelihood(OP, axis, target, weight, options)?;
         let smoothing = options.label_smoothing;
         if smoothing > 0.0 {
-            let share = smoothing / x.shape()[axis] as f64;
-            let spread = log.mul(x.class_factors(axis, weight)?)?.sum(axis)?.neg().mul(share)?;
+            // Each takes its share before the sum, which may be beyond the largest number.
+            let share = x.class_factors(axis, weight)?.mul(smoothing / x.shape()[axis] as f64)?;
+            let spread = log.mul(&share)?.sum(axis)?.neg();
             let spread = counted.ne(0.0)?.where_(&spread, spread.like(0.0))?;
             terms = terms.mul(1.0 - smoothing)?.add(&spread)?;
         }
@@ -268,18 +270,38 @@ impl Tensor {
         let _here = composed();
         let terms = || {
             let (x, y) = self.paired(OP, target)?;
-            let terms = match pos_weight {
-                None => x.softplus().sub(&x.mul(&y)?)?,
-                Some(positive) => {
-                    // (1 - y) x + (1 + (p - 1) y) softplus(-x)
-                    let scale = y.clone().factored(OP, Some(positive))?.sub(&y)?.add(1.0)?;
-                    let rest = y.neg().add(1.0)?.mul(&x)?;
-                    scale.mul(x.neg().softplus())?.add(&rest)?
-                }
-            };
+            let yes = y.clone().factored(OP, pos_weight)?;
+            let terms = x.logistic_terms(&yes, &y.neg().add(1.0)?)?;
             terms.factored(OP, weight)
         };
         Ok(terms().named(OP)?.reduced_loss(&[self, target], reduction))
+    }
+
+    /// `yes * log(1 + e^-x) + no * log(1 + e^x)`, for weights of one shape that are not negative.
+    ///
+    /// Nothing is subtracted that was added before: where a weight is 0, the other term keeps all its
+    /// digits, however large the logit.
+    #[track_caller]
+    pub(super) fn logistic_terms(&self, yes: &Tensor, no: &Tensor) -> Result<Tensor> {
+        // `-|x|`, with a slope at 0.
+        let below = |x: &Tensor| Term(x.clone()).above(0.0).choose(&Term(x.neg()), &Term(x.clone()));
+        let value = {
+            let (x, yes, no) = (Term(self.clone()), Term(yes.clone()), Term(no.clone()));
+            let rest = below(self).exp().log1p();
+            let zero = x.number(0.0);
+            yes * ((-&x).max(&zero) + &rest) + no * (x.max(&zero) + &rest)
+        };
+        value.0.with_gradient(&[self, yes, no], move |inputs, _, dy| {
+            let [x, yes, no] = inputs else { return Ok(Vec::new()) };
+            let (yes, no, dy) = (Term(yes.clone()), Term(no.clone()), Term(dy.clone()));
+            // The smaller of the two probabilities, and the larger.
+            let few = Term(below(x).0.sigmoid());
+            let many = 1.0 - &few;
+            let positive = Term(x.clone()).above(0.0);
+            let slope = positive.choose(&(&no * &many - &yes * &few), &(&no * &few - &yes * &many));
+            let [up, down] = [x.softplus(), x.neg().softplus()].map(|t| &dy * Term(t));
+            Ok(vec![Some((&dy * slope).0), Some(down.0), Some(up.0)])
+        })
     }
 
     /// As [`Tensor::kl_div_loss`]; with `log_target` the targets are log-probabilities too:
