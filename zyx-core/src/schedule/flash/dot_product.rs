@@ -434,9 +434,10 @@ mod tests {
         let values =
             |x: NodeId| -> Vec<f64> { values[x.idx()].iter().map(|x| x.to_f64()).collect() };
         let mut specs = Vec::new();
-        for item in schedule(&graph, &gpu()).items {
+        let items = schedule(&graph, &gpu()).items;
+        for (i, item) in items.iter().enumerate() {
             let ScheduleItem::Call { call, buffers, vars, .. } = item else { continue };
-            let Call::Attend(spec) = *call else {
+            let Call::Attend(spec) = &**call else {
                 continue;
             };
             assert_eq!(buffers.len(), spec.buffers());
@@ -445,14 +446,22 @@ mod tests {
                 assert!(spec.span(tensor).unwrap() <= graph.shape(node).numel());
             }
             let [q, k, v] = [0, 1, 2].map(|i| values(buffers[i]));
-            let expected = [Some(&buffers[3]), buffers.get(4)].map(|x| x.map(|&x| values(x)));
+            // Maximum and factor follow from the logarithms, in the next item.
+            let logarithms = buffers.get(4).map(|&shift| {
+                let written = |access: &(NodeId, Access)| access.1 == Access::Write;
+                let rows: Vec<_> = items[i + 1].accesses().into_iter().filter(written).collect();
+                let [(scale, _)] = rows[..] else { panic!("one factor: {rows:?}") };
+                let both = values(shift).into_iter().zip(values(scale));
+                both.map(|(shift, scale)| shift - scale.ln()).collect()
+            });
+            let expected = [Some(values(buffers[3])), logarithms];
             let lengths = [0, 1].map(|i| expected[i].as_ref().map_or(0, Vec::len));
             let scale = match vars[..] {
                 [Var::Known(bits)] => f32::from_bits(bits as u32),
                 [Var::Argument(slot)] => f32::from_bits(bindings.arguments[slot as usize] as u32),
                 _ => panic!("one scale: {vars:?}"),
             };
-            let got = computed((&spec, f64::from(scale)), [&q, &k, &v], lengths);
+            let got = computed((spec, f64::from(scale)), [&q, &k, &v], lengths);
             for (got, expected) in got.iter().zip(expected.iter().flatten()) {
                 let largest = expected.iter().fold(0.0f64, |most, x| most.max(x.abs()));
                 for (got, expected) in got.iter().zip(expected) {
@@ -463,7 +472,7 @@ mod tests {
                     );
                 }
             }
-            specs.push(*spec);
+            specs.push((**spec).clone());
         }
         specs
     }
