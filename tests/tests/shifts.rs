@@ -62,7 +62,18 @@ fn small(i: usize) -> f64 {
     ((i * 7919 + 131) % 64) as f64 / 16.0 - 2.0
 }
 
-/// A row as its maximum, and the exponentials beside it with their sum.
+/// A sum with what rounding loses added in the end (Neumaier 1974).
+fn total(terms: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut lost) = (0.0f64, 0.0);
+    for x in terms {
+        let next = sum + x;
+        lost += if sum.abs() < x.abs() { (x - next) + sum } else { (sum - next) + x };
+        sum = next;
+    }
+    if lost.is_finite() { sum + lost } else { sum }
+}
+
+/// The maximum of a row, and the exponentials of the differences from it with their sum.
 struct Row {
     top: f64,
     weights: Vec<f64>,
@@ -74,7 +85,7 @@ impl Row {
         let top = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let shift = if top.is_finite() { top } else { 0.0 };
         let weights: Vec<f64> = x.iter().map(|x| (x - shift).exp()).collect();
-        Row { top: shift, sum: weights.iter().sum(), weights }
+        Row { top: shift, sum: total(weights.iter().copied()), weights }
     }
 
     fn share(&self, i: usize) -> f64 {
@@ -119,10 +130,7 @@ fn tensor(rows: &[Vec<f64>], dtype: DType, device: &Device) -> Result<Tensor> {
 }
 
 /// Values of a function and the gradient of their sum weighted by [`small`] numbers.
-fn both(
-    x: &Tensor,
-    f: impl Fn(&Tensor) -> Result<Tensor>,
-) -> Result<(Tensor, Tensor, Vec<f64>)> {
+fn both(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<(Tensor, Tensor, Vec<f64>)> {
     let y = f(x)?;
     let dy: Vec<f64> = (0..y.numel()).map(|i| small(i * 3 + 1)).collect();
     let weights = Tensor::from_slice(&dy, y.shape().to_vec(), x.device())?;
@@ -148,7 +156,7 @@ fn softmax_and_logarithms_of_sums() -> Result<()> {
             let what = |name: &str| format!("{name} {dtype} {n} {shift:e}");
             let (y, dx, dy) = both(&x, |x| x.softmax(-1))?;
             wrong.compare(&what("softmax"), &y, &each(&|r, i| of[r].share(i)), 0.0)?;
-            let mean = |r: usize| (0..n).map(|j| of[r].share(j) * dy[r * n + j]).sum::<f64>();
+            let mean = |r: usize| total((0..n).map(|j| of[r].share(j) * dy[r * n + j]));
             let want = each(&|r, i| of[r].share(i) * (dy[r * n + i] - mean(r)));
             wrong.compare(&what("softmax'"), &dx, &want, 2.0)?;
             let (y, dx, _) = both(&x.neg(), |x| x.softmin(-1))?;
@@ -157,7 +165,7 @@ fn softmax_and_logarithms_of_sums() -> Result<()> {
             wrong.compare(&what("softmin'"), &dx, &want, 2.0)?;
             let (y, dx, dy) = both(&x, |x| x.log_softmax(-1))?;
             wrong.compare(&what("log_softmax"), &y, &each(&|r, i| of[r].log(rows[r][i])), 1.0)?;
-            let sum = |r: usize| dy[r * n..][..n].iter().sum::<f64>();
+            let sum = |r: usize| total(dy[r * n..][..n].iter().copied());
             let want = each(&|r, i| dy[r * n + i] - of[r].share(i) * sum(r));
             wrong.compare(&what("log_softmax'"), &dx, &want, 2.0 * n as f64)?;
             let (y, dx, dy) = both(&x, |x| x.logsumexp(-1))?;
@@ -174,7 +182,7 @@ fn softmax_and_logarithms_of_sums() -> Result<()> {
             wrong.compare(&what("logcumsumexp"), &y, &want, 1.0)?;
             let want = each(&|r, j| {
                 let of = |i: usize| running(r, i).share(j) * dy[r * n + i];
-                (j..n).map(of).sum()
+                total((j..n).map(of))
             });
             wrong.compare(&what("logcumsumexp'"), &dx, &want, n as f64)?;
         }
@@ -280,12 +288,18 @@ fn cross_entropies() -> Result<()> {
                 },
                 Loss {
                     name: "soft",
-                    compute: &|x| x.cross_entropy_weighted(&probabilities, None, options(0.0, None)),
+                    compute: &|x| {
+                        x.cross_entropy_weighted(&probabilities, None, options(0.0, None))
+                    },
                     target: &soft,
                 },
                 Loss {
                     name: "likelihood of a log_softmax",
-                    compute: &|x| x.cast(dtype.accumulator()).log_softmax(-1)?.nll_loss(&target, options(0.0, None)),
+                    compute: &|x| {
+                        x.cast(dtype.accumulator())
+                            .log_softmax(-1)?
+                            .nll_loss(&target, options(0.0, None))
+                    },
                     target: &at,
                 },
                 Loss {
@@ -306,12 +320,15 @@ fn cross_entropies() -> Result<()> {
                     0.0 => 0.0,
                     t => -t * of[r].log(rows[r][j]),
                 };
-                let want: Vec<f64> = (0..rows.len()).map(|r| (0..n).map(|j| part(r, j)).sum()).collect();
-                wrong.compare(&what, &y, &want, 1.0)?;
-                let all = |r: usize| (0..n).map(|j| target(r, j)).sum::<f64>();
-                let slope = |r: usize, j: usize| dy[r] * (of[r].share(j) * all(r) - target(r, j));
                 let want: Vec<f64> =
-                    (0..rows.len()).flat_map(|r| (0..n).map(move |j| (r, j))).map(|(r, j)| slope(r, j)).collect();
+                    (0..rows.len()).map(|r| total((0..n).map(|j| part(r, j)))).collect();
+                wrong.compare(&what, &y, &want, 1.0)?;
+                let all = |r: usize| total((0..n).map(|j| target(r, j)));
+                let slope = |r: usize, j: usize| dy[r] * (of[r].share(j) * all(r) - target(r, j));
+                let want: Vec<f64> = (0..rows.len())
+                    .flat_map(|r| (0..n).map(move |j| (r, j)))
+                    .map(|(r, j)| slope(r, j))
+                    .collect();
                 wrong.compare(&format!("{what} gradient"), &dx, &want, all(0).max(1.0))?;
             }
         }
@@ -331,7 +348,8 @@ fn binary_cross_entropies() -> Result<()> {
         let x: Vec<f64> = sizes.flat_map(|x| [x, -x]).map(|x| round(dtype, x)).collect();
         let logits = tensor(std::slice::from_ref(&x), dtype, &device)?;
         let log = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
-        let sigmoid = |x: f64| if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) };
+        let sigmoid =
+            |x: f64| if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) };
         for y in [0.0, 0.25, 1.0] {
             let target = Tensor::full([1, x.len()], y, &device).cast(dtype);
             let positive = Tensor::full([1], 3.0, &device).cast(dtype);
@@ -359,7 +377,8 @@ fn binary_cross_entropies() -> Result<()> {
                 let term = |&x: &f64| product(yes, log(-x)) + product(1.0 - y, log(x));
                 let want: Vec<f64> = x.iter().map(term).collect();
                 wrong.compare(&what, &loss, &want, 0.0)?;
-                let slope = |(&x, dy): (&f64, f64)| dy * ((1.0 - y) * sigmoid(x) - yes * sigmoid(-x));
+                let slope =
+                    |(&x, dy): (&f64, f64)| dy * ((1.0 - y) * sigmoid(x) - yes * sigmoid(-x));
                 let want: Vec<f64> = x.iter().zip(dy).map(slope).collect();
                 let size = if y == 0.25 { 1.0 } else { 0.0 };
                 wrong.compare(&format!("{what} gradient"), &dx, &want, size)?;
@@ -425,52 +444,60 @@ fn second_derivatives() -> Result<()> {
 #[derive(Clone, Copy, Debug)]
 struct Sizes([usize; 4]);
 
-/// What is added to scores, by query and key.
+/// The number that is added to a score, by query and key.
 type Mask<'a> = dyn Fn(usize, usize) -> f64 + 'a;
 
-/// Numbers of an attention, row by row, and its gradients.
-struct Exact {
-    y: Vec<f64>,
-    gradients: [Vec<f64>; 3],
+/// Results and the gradients of queries, keys and values, each with the sum of the magnitudes of its terms.
+struct Exact([Vec<[f64; 2]>; 4]);
+
+impl Exact {
+    fn add(&mut self, which: usize, at: usize, factors: [f64; 2], sizes: [f64; 2]) {
+        let [value, size] = &mut self.0[which][at];
+        *value += factors[0] * factors[1];
+        *size += (sizes[0] * sizes[1]).abs();
+    }
 }
 
-/// Attention in `f64` under a mask, with the gradients of its sum weighted by `dy`.
+/// Attention in `f64` under a mask, with the gradients of its sum weighted by `dy`. Scores are numbers of the
+/// dtype that sums have, in which those beside a mask vanish.
 fn exact(
-    Sizes([rows, keys, width, values]): Sizes,
+    (Sizes([rows, keys, width, values]), acc): (Sizes, DType),
     [q, k, v]: [&[f64]; 3],
     (scale, mask): (f64, &Mask<'_>),
     dy: &[f64],
 ) -> Exact {
-    let mut y = vec![0.0; rows * values];
-    let mut gradients = [rows * width, keys * width, keys * values].map(|n| vec![0.0; n]);
+    let lengths = [rows * values, rows * width, keys * width, keys * values];
+    let mut exact = Exact(lengths.map(|n| vec![[0.0; 2]; n]));
     for i in 0..rows {
         let score = |j: usize| {
             let product: f64 = (0..width).map(|e| q[i * width + e] * k[j * width + e]).sum();
-            // Scores are numbers of `f32`, in which those beside a mask vanish.
-            f64::from((f64::from((product * scale) as f32) + mask(i, j)) as f32)
+            round(acc, round(acc, product * scale) + mask(i, j))
         };
         let scores: Vec<f64> = (0..keys).map(score).collect();
         let of = Row::of(&scores);
         if of.sum == 0.0 {
             continue;
         }
-        let slopes: Vec<f64> = (0..keys)
-            .map(|j| (0..values).map(|e| dy[i * values + e] * v[j * values + e]).sum())
-            .collect();
-        let mean: f64 = (0..keys).map(|j| of.share(j) * slopes[j]).sum();
-        for j in 0..keys {
-            let (share, slope) = (of.share(j), scale * of.share(j) * (slopes[j] - mean));
+        let slope = |j: usize| total((0..values).map(|e| dy[i * values + e] * v[j * values + e]));
+        let slopes: Vec<f64> = (0..keys).map(slope).collect();
+        let mean = total((0..keys).map(|j| of.share(j) * slopes[j]));
+        for (j, slope) in slopes.into_iter().enumerate() {
+            let share = of.share(j);
+            let (own, size) =
+                (scale * share * (slope - mean), scale * share * (8.0 + slope.abs() + mean.abs()));
             for e in 0..values {
-                y[i * values + e] += share * v[j * values + e];
-                gradients[2][j * values + e] += share * dy[i * values + e];
+                let (dy, v) = (dy[i * values + e], v[j * values + e]);
+                exact.add(0, i * values + e, [share, v], [share, 2.0]);
+                exact.add(3, j * values + e, [share, dy], [share, 2.0]);
             }
             for e in 0..width {
-                gradients[0][i * width + e] += slope * k[j * width + e];
-                gradients[1][j * width + e] += slope * q[i * width + e];
+                let (q, k) = (q[i * width + e], k[j * width + e]);
+                exact.add(1, i * width + e, [own, k], [size, k]);
+                exact.add(2, j * width + e, [own, q], [size, q]);
             }
         }
     }
-    Exact { y, gradients }
+    exact
 }
 
 /// Attention on a device against the reference.
@@ -478,7 +505,7 @@ fn attend(device: &Device, dtypes: &[DType], sizes: &[Sizes]) -> Result<()> {
     let wrong = Wrong::default();
     for (&dtype, &sizes) in dtypes.iter().flat_map(|dtype| sizes.iter().map(move |s| (dtype, s))) {
         let Sizes([rows, keys, width, values]) = sizes;
-        let most = largest(dtype.accumulator());
+        let wide = dtype.accumulator();
         let least = -largest(dtype);
         let hidden = f64::NEG_INFINITY;
         let causal = |i: usize, j: usize| if j <= i { 0.0 } else { hidden };
@@ -487,7 +514,7 @@ fn attend(device: &Device, dtypes: &[DType], sizes: &[Sizes]) -> Result<()> {
         let some = |i: usize, j: usize| if (i + j) % 4 == 0 { -1e9 } else { small(i + 2 * j) };
         let nothing = |i: usize, j: usize| match i % 3 {
             0 => hidden,
-            1 if j.is_multiple_of(2) => least.max(-most),
+            1 if j.is_multiple_of(2) => least,
             _ => 0.0,
         };
         let masks: [(&str, bool, Option<&Mask<'_>>); 8] = [
@@ -502,12 +529,21 @@ fn attend(device: &Device, dtypes: &[DType], sizes: &[Sizes]) -> Result<()> {
         ];
         for (name, is_causal, mask) in masks {
             // Scores of about so much, that differ by little.
-            let bases: &[f64] = if mask.is_some() { &[0.0] } else { &[0.0, 1024.0, -1024.0, 1048576.0, 1073741824.0] };
+            let bases: &[f64] = if mask.is_some() {
+                &[0.0]
+            } else {
+                &[0.0, 1024.0, -1024.0, 1048576.0, 1073741824.0]
+            };
             for &base in bases {
                 let root = base.abs().sqrt().max(1.0);
-                let factor = |first: f64, seed: usize| move |at: usize| match at % width {
-                    0 if base != 0.0 => first,
-                    _ => (small(at * 5 + seed)).round() / if base == 0.0 { 2.0 } else { 1.0 },
+                let factor = |first: f64, seed: usize| {
+                    move |at: usize| match at % width {
+                        0 if base != 0.0 => first,
+                        at_width => {
+                            let number = (at / width * 13 + at_width * 7 + seed) * 7919 % 2003 % 5;
+                            (number as f64 - 2.0) / if base == 0.0 { 2.0 } else { 1.0 }
+                        }
+                    }
                 };
                 let make = |n: usize, of: &dyn Fn(usize) -> f64| -> Vec<f64> {
                     (0..n).map(|i| round(dtype, of(i))).collect()
@@ -515,7 +551,7 @@ fn attend(device: &Device, dtypes: &[DType], sizes: &[Sizes]) -> Result<()> {
                 let data = [
                     make(rows * width, &factor(base.signum() * root, 1)),
                     make(keys * width, &factor(root, 2)),
-                    make(keys * values, &|i| small(i * 11)),
+                    make(keys * values, &|i| small(i * 11 + i / 7)),
                 ];
                 let dims = [[1, 1, rows, width], [1, 1, keys, width], [1, 1, keys, values]];
                 let mut x = Vec::new();
@@ -542,7 +578,6 @@ fn attend(device: &Device, dtypes: &[DType], sizes: &[Sizes]) -> Result<()> {
                 let y = x[0].scaled_dot_product_attention(&x[1], &x[2], options)?;
                 let dy: Vec<f64> = (0..y.numel()).map(|i| small(i * 3 + 1)).collect();
                 let weights = Tensor::from_slice(&dy, y.shape().to_vec(), device)?;
-                let wide = dtype.accumulator();
                 let loss = y.cast(wide).mul(weights.cast(wide))?.sum(..)?;
                 let gradients = loss.grad(&[&x[0], &x[1], &x[2]])?;
                 let gradients: Vec<Tensor> = gradients.into_iter().flatten().collect();
@@ -552,23 +587,15 @@ fn attend(device: &Device, dtypes: &[DType], sizes: &[Sizes]) -> Result<()> {
                     mask + if is_causal { causal(i, j) } else { all(i, j) }
                 };
                 let inputs = [&data[0][..], &data[1], &data[2]];
-                let want = exact(sizes, inputs, (scale, &sum), &dy);
-                let what = format!("{name} {base:e} {dtype} {sizes:?}");
+                let want = exact((sizes, wide), inputs, (scale, &sum), &dy);
                 // Weights, and in gradients those of scores, are rounded to halves before products.
-                let rounding = |x: &[f64]| {
-                    let size = x.iter().fold(1.0f64, |most, x| most.max(x.abs()));
-                    let halves = unit_roundoff(dtype) / unit_roundoff(wide) / 16.0;
-                    size * halves.max(1.0)
-                };
-                wrong.compare(&what, &y, &want.y, rounding(&want.y))?;
-                for (i, (got, want)) in gradients.iter().zip(&want.gradients).enumerate() {
-                    let size = rounding(want);
-                    // Terms of the large elements cancel.
-                    let size = |at: usize| match at % width {
-                        0 if i < 2 => size * root,
-                        _ => size,
-                    };
-                    wrong.compare_by(&format!("{what} gradient {i}"), got, want, &size)?;
+                let halves = unit_roundoff(dtype) / unit_roundoff(wide) / 16.0;
+                for (i, (got, want)) in [&y].into_iter().chain(&gradients).zip(&want.0).enumerate()
+                {
+                    let what = format!("{name} {base:e} {dtype} {sizes:?} {i}");
+                    let [values, terms] =
+                        [0, 1].map(|i| want.iter().map(|x| x[i]).collect::<Vec<_>>());
+                    wrong.compare_by(&what, got, &values, &|at| halves.max(1.0) * terms[at])?;
                 }
             }
         }
@@ -601,5 +628,7 @@ fn attention_by_threads() -> Result<()> {
     reference.caps.flash = Some(Flash { least: 0, large: 0, ..Flash::THREADS });
     let runtime = Runtime::default();
     runtime.register(reference);
-    attend(&runtime.device("reference")?, &FLOATS, &ATTENTIONS[..3])
+    let device = runtime.device("reference")?;
+    attend(&device, &FLOATS, &ATTENTIONS[..2])?;
+    attend(&device, &[DType::F16, DType::F32], &ATTENTIONS[2..3])
 }

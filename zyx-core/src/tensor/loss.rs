@@ -363,7 +363,7 @@ impl Tensor {
     #[track_caller]
     pub fn bce_with_logits_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         let (x, y) = self.paired("bce_with_logits_loss", target)?;
-        let terms = x.logistic_terms(&y, &y.like(1.0).combine(BinaryOp::Sub, &y))?;
+        let terms = x.logistic_terms(&y, &y.like(1.0).combine(BinaryOp::Sub, &y));
         Ok(self.settle(target, terms, reduction))
     }
 

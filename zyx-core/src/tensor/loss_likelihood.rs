@@ -271,37 +271,39 @@ impl Tensor {
         let terms = || {
             let (x, y) = self.paired(OP, target)?;
             let yes = y.clone().factored(OP, pos_weight)?;
-            let terms = x.logistic_terms(&yes, &y.neg().add(1.0)?)?;
+            let terms = x.logistic_terms(&yes, &y.neg().add(1.0)?);
             terms.factored(OP, weight)
         };
         Ok(terms().named(OP)?.reduced_loss(&[self, target], reduction))
     }
 
-    /// `yes * log(1 + e^-x) + no * log(1 + e^x)`, for weights of one shape that are not negative.
+    /// `yes * log(1 + e^-x) + no * log(1 + e^x)`, for weights of the same shape.
     ///
     /// Nothing is subtracted that was added before: where a weight is 0, the other term keeps all its
-    /// digits, however large the logit.
+    /// digits, however large the logit, and so does its gradient.
     #[track_caller]
-    pub(super) fn logistic_terms(&self, yes: &Tensor, no: &Tensor) -> Result<Tensor> {
+    pub(super) fn logistic_terms(&self, yes: &Tensor, no: &Tensor) -> Tensor {
+        let is_positive = |x: &Tensor| Term(x.clone()).above(0.0);
         // `-|x|`, with a slope at 0.
-        let below = |x: &Tensor| Term(x.clone()).above(0.0).choose(&Term(x.neg()), &Term(x.clone()));
-        let value = {
-            let (x, yes, no) = (Term(self.clone()), Term(yes.clone()), Term(no.clone()));
-            let rest = below(self).exp().log1p();
-            let zero = x.number(0.0);
-            yes * ((-&x).max(&zero) + &rest) + no * (x.max(&zero) + &rest)
+        let below = move |x: &Tensor| is_positive(x).choose(&Term(x.neg()), &Term(x.clone()));
+        let rest = below(self).exp().log1p();
+        let softplus = |is_negated: bool| {
+            let x = Term(if is_negated { self.neg() } else { self.clone() });
+            let value = x.max(&x.number(0.0)) + &rest;
+            value.0.with_rule(self, move |inputs, _, dy| {
+                // The smaller of the two probabilities, and the larger.
+                let few = Term(below(&inputs[0]).0.sigmoid());
+                let many = 1.0 - &few;
+                let positive = is_positive(&inputs[0]);
+                let slope = match is_negated {
+                    true => -&positive.choose(&few, &many),
+                    false => positive.choose(&many, &few),
+                };
+                Some(slope.0.combine(BinaryOp::Mul, dy))
+            })
         };
-        value.0.with_gradient(&[self, yes, no], move |inputs, _, dy| {
-            let [x, yes, no] = inputs else { return Ok(Vec::new()) };
-            let (yes, no, dy) = (Term(yes.clone()), Term(no.clone()), Term(dy.clone()));
-            // The smaller of the two probabilities, and the larger.
-            let few = Term(below(x).0.sigmoid());
-            let many = 1.0 - &few;
-            let positive = Term(x.clone()).above(0.0);
-            let slope = positive.choose(&(&no * &many - &yes * &few), &(&no * &few - &yes * &many));
-            let [up, down] = [x.softplus(), x.neg().softplus()].map(|t| &dy * Term(t));
-            Ok(vec![Some((&dy * slope).0), Some(down.0), Some(up.0)])
-        })
+        let yes = yes.combine(BinaryOp::Mul, &softplus(true));
+        yes.combine(BinaryOp::Add, &no.combine(BinaryOp::Mul, &softplus(false)))
     }
 
     /// As [`Tensor::kl_div_loss`]; with `log_target` the targets are log-probabilities too:

@@ -242,7 +242,7 @@ struct Own {
     states: Vec<[Value; 2]>,
     /// What is known of each row.
     leaves: Vec<Vec<(At, Value)>>,
-    /// What weights of each row follow from.
+    /// Shift and offset of each row, from which weights follow.
     normalisers: Vec<Normaliser>,
 }
 

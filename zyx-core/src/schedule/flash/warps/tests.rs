@@ -407,7 +407,8 @@ fn scores_of_several_sizes() {
 fn masks_of_finite_numbers() {
     for (d, w) in devices(Optimizer::Off) {
         let (rows, columns) = (70, 130);
-        for (dtype, least) in [(DType::F16, -65504.0), (DType::BF16, -3.389e38), (DType::F16, -1e9)] {
+        for (dtype, least) in [(DType::F16, -65504.0), (DType::BF16, -3.389e38), (DType::F16, -1e9)]
+        {
             // Scores that are exact beside the mask.
             let x = shifted([rows, columns, w], (0, 1.0, dtype), &d);
             // All of every third row, and padding on the left of others.
@@ -418,7 +419,8 @@ fn masks_of_finite_numbers() {
             mask.realize().unwrap();
             for causal in [false, true] {
                 let scale = Some(0.25);
-                let options = Attention { mask: Some(&mask), causal, scale, ..Attention::default() };
+                let options =
+                    Attention { mask: Some(&mask), causal, scale, ..Attention::default() };
                 // Sums of which a band is known for one only share no tiles.
                 let is_wide = d.caps().wide_mma != DTypeSet::NONE;
                 let backward = if is_wide && causal { 5 } else { 4 };

@@ -184,7 +184,8 @@ impl Warps<'_, '_> {
         let mut columns = Columns { loaded: Vec::new(), kept: Vec::new() };
         let leaves = self.leaves_of_columns(exponent);
         let mut loaded = leaves.clone();
-        let both = exponent.is_some_and(|of| of.along_columns).then_some([Kept::Shift, Kept::Offset]);
+        let both =
+            exponent.is_some_and(|of| of.along_columns).then_some([Kept::Shift, Kept::Offset]);
         let kept = leaves.into_iter().map(Kept::Leaf).chain(both.into_iter().flatten());
         columns.kept = kept.zip(storage.iter().copied()).collect();
         if let Some(of) = exponent.filter(|of| of.along_columns) {
@@ -272,7 +273,8 @@ impl Warps<'_, '_> {
             let value = self.l.b.load(register, zero);
             self.l.remember(at.0, at.1, value);
         }
-        let normaliser = exponent.as_ref().filter(|of| of.along_columns).map(|of| self.normaliser(of));
+        let normaliser =
+            exponent.as_ref().filter(|of| of.along_columns).map(|of| self.normaliser(of));
         for &(kept, storage) in &columns.kept {
             let value = match (kept, normaliser) {
                 (Kept::Leaf(at), _) => self.l.value(at.0, at.1, None),
