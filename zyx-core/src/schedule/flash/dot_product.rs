@@ -15,8 +15,8 @@ use crate::hal::{AttentionSpec, Call};
 use crate::ir::{Access, LoopKind, Space, Type};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
-use crate::schedule::analysis::collect_roots;
 use crate::schedule::item::ScheduleItem;
+use crate::schedule::loop_body::collect_roots;
 use crate::schedule::lower::{Lowered, Lowering, Var};
 use crate::schedule::partition::{Kind, Partition, Root};
 use crate::schedule::pull::Indices;
@@ -65,13 +65,11 @@ fn lower_rows(
     let given: Vec<NodeId> = flash.tiles.iter().chain(&states).map(|at| at.0).collect();
     let mut found = collect_roots(graph, partition, group, &needed, &given, &[]);
     for &operand in &flash.operands[..2] {
-        if !found.loads.contains(&operand) {
-            found.loads.push(operand);
-        }
+        found.load(graph, operand);
     }
     let (spec, acc) = (&flash.spec, flash.spec.acc);
     let name = format!("softmax_rows_{}x{}x{}", spec.batches(), spec.rows, spec.columns);
-    let mut l = Lowering::new(graph, partition, group, name);
+    let mut l = Lowering::new(graph, partition, name);
     let access = |i: usize| if i == 0 { Access::ReadWrite } else { Access::Write };
     let written: Vec<_> = rows.iter().enumerate().map(|(i, at)| (at.0, access(i))).collect();
     l.declare(found, &written);
@@ -104,7 +102,7 @@ fn lower_rows(
         l.accumulate(BinaryOp::Add, product, term);
         close_all(l, &flash.inner[0]);
         let product = l.b.load(product, zero);
-        l.remember((flash.tiles[0].0, flash.tiles[0].1, None), product);
+        l.remember(flash.tiles[0].0, flash.tiles[0].1, product);
         let score = l.value(softmax.scores.0, softmax.scores.1, None);
         let element = match shift {
             Some(shift) => exponential(l, score, shift),
@@ -119,7 +117,7 @@ fn lower_rows(
     each_score(&mut l, BinaryOp::Add, sum, Some(shift));
     for (&(node, tuple), state) in states.iter().zip([top, sum]) {
         let value = l.b.load(state, zero);
-        l.remember((node, tuple, None), value);
+        l.remember(node, tuple, value);
     }
     for &(node, tuple) in &rows {
         l.store_root(node, tuple);

@@ -107,7 +107,7 @@ impl Warps<'_, '_> {
         let (target, seen) = self.seen(scores);
         let (target, number) = self.scaled(target);
         let factor = number.map(|(node, tuple)| {
-            let is_exact = is_power_of_two(self.l.graph, node);
+            let is_exact = is_power_of_two(self.l.nodes.graph, node);
             (self.l.value(node, tuple, None), is_exact)
         });
         Some(Exponent { key, target, seen, factor, shift, scale, along_columns: columns })
