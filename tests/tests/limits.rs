@@ -13,7 +13,7 @@ use zyx_core::{DType, Device, Result, Runtime, Tensor};
 fn impatient(iterations: u64, caps: Caps) -> Device {
     let options = Options { max_iterations: iterations, ..Options::fast() };
     let runtime = Runtime::default();
-    runtime.register(Reference { options, caps });
+    runtime.register(Reference { options, caps, attention: false });
     runtime.device("reference").expect("always present")
 }
 

@@ -8,10 +8,12 @@
 //! New memory is filled with ones: NaN as a float, -1 as an index. Whoever relies on fresh memory
 //! being zero is found out here.
 
+mod attention;
+
 use crate::clock::Instant;
 use crate::hal::{
-    Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo, DeviceKind, Traffic,
-    TrafficCounter,
+    Arg, AttentionSpec, Backend, Call, Caps, CompileError, Device, DeviceError, DeviceInfo,
+    DeviceKind, Traffic, TrafficCounter,
 };
 use crate::ir::Verified;
 use crate::ir::interp::{self, Binding, Options, Program};
@@ -40,12 +42,14 @@ pub struct Reference {
     /// What the device says it can do. It can do anything; less makes passes and legalisation
     /// behave as for a lesser device.
     pub caps: Caps,
+    /// Whether it has attention as libraries have it, as one call ([`AttentionSpec`]).
+    pub attention: bool,
 }
 
 impl Default for Reference {
-    /// Checked runs, capabilities that allow the output of every pass.
+    /// Checked runs, capabilities that allow the output of every pass, no library.
     fn default() -> Reference {
-        Reference { options: Options::default(), caps: interp::caps() }
+        Reference { options: Options::default(), caps: interp::caps(), attention: false }
     }
 }
 
@@ -66,6 +70,7 @@ impl Backend for Reference {
             info: info(),
             caps: self.caps.clone(),
             options: self.options.clone(),
+            attention: self.attention,
             traffic: Arc::default(),
         })
     }
@@ -87,7 +92,17 @@ pub struct ReferenceDevice {
     info: DeviceInfo,
     caps: Caps,
     options: Options,
+    attention: bool,
     traffic: Arc<TrafficCounter>,
+}
+
+/// A kernel or a library call.
+#[derive(Clone, Debug)]
+pub enum Runnable {
+    /// A kernel that is interpreted.
+    Kernel(Program),
+    /// Attention.
+    Attention(Box<AttentionSpec>),
 }
 
 /// Memory of the reference device; clones share it.
@@ -129,7 +144,7 @@ fn range(
 
 impl Device for ReferenceDevice {
     type Buffer = Buffer;
-    type Program = Program;
+    type Program = Runnable;
     type Stream = Stream;
     type Event = Event;
 
@@ -150,12 +165,22 @@ impl Device for ReferenceDevice {
         Ok(kernel.to_string())
     }
 
-    fn program_bytes(&self, program: &Program) -> usize {
-        4 * program.kernel().bytes()
+    fn program_bytes(&self, program: &Runnable) -> usize {
+        match program {
+            Runnable::Kernel(program) => 4 * program.kernel().bytes(),
+            Runnable::Attention(spec) => size_of_val(&**spec),
+        }
     }
 
-    fn compile(&self, kernel: &Verified) -> Result<Program, CompileError> {
-        Program::new(kernel).map_err(|error| CompileError {
+    fn library(&self, call: &Call) -> Option<Runnable> {
+        match call {
+            Call::Attend(spec) if self.attention => Some(Runnable::Attention(spec.clone())),
+            _ => None,
+        }
+    }
+
+    fn compile(&self, kernel: &Verified) -> Result<Runnable, CompileError> {
+        Program::new(kernel).map(Runnable::Kernel).map_err(|error| CompileError {
             kernel: kernel.name().to_owned(),
             log: error.to_string(),
         })
@@ -233,7 +258,7 @@ impl Device for ReferenceDevice {
     fn launch(
         &self,
         _stream: &mut Stream,
-        program: &Program,
+        program: &Runnable,
         args: &[Arg<'_, Buffer>],
     ) -> Result<(), DeviceError> {
         let mut distinct: Vec<&Buffer> = args.iter().filter_map(buffer).collect();
@@ -253,9 +278,12 @@ impl Device for ReferenceDevice {
         let mut locked = lock_all(&distinct);
         let mut slices: Vec<&mut [u8]> = locked.iter_mut().map(|b| b.as_mut_slice()).collect();
         self.traffic.submitted();
-        program
-            .run(&mut slices, &params, &vars, &self.options)
-            .map_err(|error| driver("launch", error.to_string()))
+        match program {
+            Runnable::Kernel(program) => program
+                .run(&mut slices, &params, &vars, &self.options)
+                .map_err(|error| driver("launch", error.to_string())),
+            Runnable::Attention(spec) => attention::attend(spec, (&mut slices, &params), &vars),
+        }
     }
 
     fn record(&self, _stream: &mut Stream) -> Result<Event, DeviceError> {

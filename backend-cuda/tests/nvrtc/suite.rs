@@ -14,9 +14,9 @@ use std::time::Instant;
 use zyx_backend_cuda::{Cuda, CudaDevice};
 use zyx_core::Runtime;
 use zyx_core::hal::{Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo, Traffic};
-use zyx_core::ir::interp::{Options, Program};
+use zyx_core::ir::interp::Options;
 use zyx_core::ir::{Kernel, Verified};
-use zyx_core::reference::{Buffer, Event, Reference, ReferenceDevice, Stream};
+use zyx_core::reference::{Buffer, Event, Reference, ReferenceDevice, Runnable, Stream};
 
 /// At least so many kernels has the suite.
 const KERNELS: usize = 1000;
@@ -116,14 +116,15 @@ impl Backend for Gate {
 
     fn open(&self, ordinal: usize) -> Result<GateDevice, DeviceError> {
         let caps = Cuda::default().preset();
-        let reference = Reference { options: Options::fast(), caps: caps.clone() };
+        let options = Options::fast();
+        let reference = Reference { options, caps: caps.clone(), attention: false };
         Ok(GateDevice { inner: reference.open(ordinal)?, caps, noted: self.0.clone() })
     }
 }
 
 impl Device for GateDevice {
     type Buffer = Buffer;
-    type Program = Program;
+    type Program = Runnable;
     type Stream = Stream;
     type Event = Event;
 
@@ -143,7 +144,7 @@ impl Device for GateDevice {
         CudaDevice::source(kernel, caps)
     }
 
-    fn compile(&self, kernel: &Verified) -> Result<Program, CompileError> {
+    fn compile(&self, kernel: &Verified) -> Result<Runnable, CompileError> {
         let source = CudaDevice::source(kernel, &self.caps)?;
         self.noted.lock().unwrap().entry(source).or_insert_with(|| (**kernel).clone());
         self.inner.compile(kernel)
@@ -184,7 +185,7 @@ impl Device for GateDevice {
     fn launch(
         &self,
         s: &mut Stream,
-        program: &Program,
+        program: &Runnable,
         args: &[Arg<'_, Buffer>],
     ) -> Result<(), DeviceError> {
         self.inner.launch(s, program, args)

@@ -113,7 +113,7 @@ impl Tensor {
                 return Err(Tensor::shape_error(OP, &[self, key, mask], reason));
             }
         }
-        let mut weights = scores.safe_softmax(half)?;
+        let mut weights = scores.safe_softmax()?;
         let drops = options.dropout.is_some();
         if let Some((p, rng)) = options.dropout {
             weights = weights.dropout(p, rng)?;
@@ -161,7 +161,7 @@ impl Tensor {
         self.with_gradient(&[scores, values], move |inputs, y, dy| {
             let [scores, values] = inputs else { return Ok(Vec::new()) };
             let (y, dy) = (y.cast(scores.dtype()), dy.cast(scores.dtype()));
-            let weights = scores.softmax_again(half)?;
+            let weights = scores.safe_softmax()?;
             let rows = dy.grouped_rows(groups)?;
             let dw = rows.matmul(&values.t())?;
             let dw = if groups > 1 { dw.ungrouped_rows(scores.shape())? } else { dw };
@@ -237,60 +237,21 @@ impl Tensor {
 
     /// Softmax along the last axis; zeros where everything is `-inf`. The gradient is written in
     /// terms of the result, so that backward computes no exponential.
+    ///
+    /// Maximum and sum of a row stay two numbers, also where a gradient computes the weights again
+    /// from them: beside a large maximum the logarithm of the sum would be rounded off.
     #[track_caller]
-    fn safe_softmax(&self, half: Option<DType>) -> Result<Tensor> {
-        let rows = Rows::of(self)?;
-        let scale = match half {
-            Some(_) => rows.shift.sub(&rows.logarithm()?)?.exp(),
-            None => rows.none.where_(rows.sum.like(0.0), rows.sum.recip())?,
-        };
-        let mask = rows.mask;
-        rows.exponentials.mul(&scale)?.with_gradient(&[self], move |_, y, dy| {
+    fn safe_softmax(&self) -> Result<Tensor> {
+        let mask = 1 << (self.rank() - 1);
+        let top = self.reduce(BinaryOp::Max, mask).detach_lazily();
+        let none = top.eq(top.like(f64::NEG_INFINITY))?;
+        let shift = none.where_(top.like(0.0), &top)?;
+        let exponentials = self.sub(&shift)?.exp();
+        let sum = exponentials.reduce(BinaryOp::Add, mask);
+        let scale = none.where_(sum.like(0.0), sum.recip())?;
+        exponentials.mul(&scale)?.with_gradient(&[self], move |_, y, dy| {
             let sum = dy.mul(y)?.reduce(BinaryOp::Add, mask);
             Ok(vec![Some(dy.sub(&sum)?.mul(y)?)])
         })
-    }
-
-    /// The same values for a gradient. To be rounded to a half they follow from one number a row, the
-    /// logarithm of the sum (Dao 2023), whose own rounding is far below.
-    #[track_caller]
-    fn softmax_again(&self, half: Option<DType>) -> Result<Tensor> {
-        match half {
-            Some(_) => Ok(self.sub(&Rows::of(self)?.logarithm()?)?.exp()),
-            None => self.safe_softmax(None),
-        }
-    }
-}
-
-/// What a softmax knows of each row.
-struct Rows {
-    /// Whether all of it is `-inf`.
-    none: Tensor,
-    /// What is subtracted: the maximum, or 0 if that is `-inf`.
-    shift: Tensor,
-    /// The exponentials of what is left, and their sums.
-    exponentials: Tensor,
-    sum: Tensor,
-    /// The axis as a mask.
-    mask: u16,
-}
-
-impl Rows {
-    #[track_caller]
-    fn of(scores: &Tensor) -> Result<Rows> {
-        let mask = 1 << (scores.rank() - 1);
-        let top = scores.reduce(BinaryOp::Max, mask).detach_lazily();
-        let none = top.eq(top.like(f64::NEG_INFINITY))?;
-        let shift = none.where_(top.like(0.0), &top)?;
-        let exponentials = scores.sub(&shift)?.exp();
-        let sum = exponentials.reduce(BinaryOp::Add, mask);
-        Ok(Rows { none, shift, exponentials, sum, mask })
-    }
-
-    /// The logarithms of the sums of all exponentials; 0 where there are none.
-    #[track_caller]
-    fn logarithm(&self) -> Result<Tensor> {
-        let sum = self.none.where_(self.sum.like(1.0), &self.sum)?;
-        self.shift.add(sum.log())
     }
 }

@@ -440,31 +440,43 @@ fn interleave(even: &Tensor, odd: &Tensor, axis: isize) -> Result<Tensor> {
 #[track_caller]
 fn running_log_sum(x: &Tensor, axis: usize) -> Tensor {
     let y = x.scan(BinaryOp::LogAddExp, axis, false);
-    y.with_rule(x, move |inputs, y, dy| Some(log_sum_slopes(&inputs[0], y, dy, axis)))
+    y.with_rule(x, move |inputs, _, dy| Some(log_sum_slopes(&inputs[0], dy, axis)))
 }
 
-/// The cotangent of `x` for its running log-sum-exp `y`: of element `j` the sum of `dy[i] exp(x[j] - y[i])`
-/// over all `i >= j`. As `exp(x[j] - y[j]) r[j]` with `r[j] = dy[j] + exp(y[j] - y[j + 1]) r[j + 1]` no
-/// exponential is above 1, and it is linear in `dy`, as derivatives by `dy` need it. Elements of
-/// `-inf` get nothing, those of `inf` NaN.
+/// The cotangent of `x` for its running log-sum-exp: of element `j` the sum of `dy[i] exp(x[j] - y[i])` over
+/// all `i >= j`, with the running maximum `m` and the sum `s` beside it in the place of their
+/// result `y`, which rounds the sum off where the maximum is large. As `exp(x[j] - m[j]) / s[j] r[j]` with
+/// `r[j] = dy[j] + exp(m[j] - m[j + 1]) s[j] / s[j + 1] r[j + 1]` no factor is above 1, and it is
+/// linear in `dy`, as derivatives by `dy` need it. Elements of `-inf` get nothing, those of `inf` NaN.
 #[track_caller]
-fn log_sum_slopes(x: &Tensor, y: &Tensor, dy: &Tensor, axis: usize) -> Tensor {
-    let n = y.shape()[axis];
+fn log_sum_slopes(x: &Tensor, dy: &Tensor, axis: usize) -> Tensor {
+    let (n, dtype) = (x.shape()[axis], x.dtype());
     if n == 0 {
         return dy.clone();
     }
-    let (own, next) = (part(y, axis, 0..n - 1), part(y, axis, 1..n));
+    let [x, dy] = [x, dy].map(|t| t.cast(dtype.accumulator()));
+    // The sum beside the maximum does not depend on which number that is: no gradient goes through it.
+    let top = x.detach_lazily().scan(BinaryOp::Max, axis, false);
+    let (own, next) = (part(&top, axis, 0..n - 1), part(&top, axis, 1..n));
     // Infinities follow one another without end: their difference is none.
-    let endless = own.abs().combine(BinaryOp::Eq, &own.like(f64::INFINITY));
-    let alike = own.combine(BinaryOp::Eq, &next).combine(BinaryOp::And, &endless);
-    let gap = alike.select(&own.like(0.0), &own.combine(BinaryOp::Sub, &next));
-    let mut behind = vec![(0, 0); y.rank()];
-    behind[axis] = (0, 1);
-    let rest = dy.recurrence(&gap.exp().pad_unchecked(&behind, y.shape().clone()), axis, true);
-    // Where `y` is `-inf` so is `x`, whose difference would be NaN.
-    let nothing = y.combine(BinaryOp::Eq, &y.like(f64::NEG_INFINITY));
-    let y = nothing.select(&y.like(0.0), y);
-    x.combine(BinaryOp::Sub, &y).exp().combine(BinaryOp::Mul, &rest)
+    let alike = own.combine(BinaryOp::Eq, &next);
+    let gap = alike.select(&own.like(0.0), &own.combine(BinaryOp::Sub, &next)).exp();
+    let nothing = top.combine(BinaryOp::Eq, &top.like(f64::NEG_INFINITY));
+    let shift = nothing.select(&top.like(0.0), &top);
+    let own = x.combine(BinaryOp::Sub, &shift).exp();
+    let aside = |x: &Tensor, padding: (usize, usize)| {
+        let mut all = vec![(0, 0); x.rank()];
+        all[axis] = padding;
+        x.pad_unchecked(&all, dy.shape().clone())
+    };
+    let endless = x.combine(BinaryOp::Eq, &x.like(f64::INFINITY));
+    let counted = endless.select(&x.like(1.0), &own);
+    let sum = counted.recurrence(&aside(&gap, (1, 0)), axis, false);
+    let sum = nothing.select(&sum.like(1.0), &sum);
+    let kept = part(&sum, axis, 0..n - 1).combine(BinaryOp::Div, &part(&sum, axis, 1..n));
+    let kept = gap.combine(BinaryOp::Mul, &kept);
+    let rest = dy.recurrence(&aside(&kept, (0, 1)), axis, true);
+    own.combine(BinaryOp::Div, &sum).combine(BinaryOp::Mul, &rest).cast(dtype)
 }
 
 /// The cotangent of `x` for its running products `y`: the product of what comes before an element

@@ -6,6 +6,7 @@
 
 use super::Tensor;
 use super::formula::Term;
+use super::reduce::LogSum;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
@@ -48,7 +49,7 @@ pub struct CrossEntropy {
 
 impl Tensor {
     /// Mean cross entropy of logits `[n, classes, ..]` (or `[classes]`) against class numbers
-    /// `[n, ..]` (or a scalar) of any integer dtype: `logsumexp(x) - x[target]`.
+    /// `[n, ..]` (or a scalar) of any integer dtype: `logsumexp(x) - x[target]`, exact for logits of any size.
     ///
     /// A class number out of range makes the loss NaN.
     ///
@@ -94,12 +95,17 @@ impl Tensor {
         let x = self.wide();
         let axis = x.class_axis(OP, target)?;
         let target = &target.within(OP, 0, x.shape()[axis], options.ignore_index);
-        let normaliser = x.logsumexp(axis as isize)?;
-        let mut terms = normaliser.sub(&x.at_class(axis, target)?)?;
+        let mask = 1 << axis;
+        let LogSum { shift, log } = x.log_sum(mask);
+        // How far elements are below the maximum. A shift of all of them is gone.
+        let mut below = shift.without(mask).sub(&x.at_class(axis, target)?)?;
         if smoothing > 0.0 {
-            let spread = normaliser.sub(&x.mean(axis as isize)?)?;
-            terms = terms.mul(1.0 - smoothing)?.add(&spread.mul(smoothing)?)?;
+            // Each takes its share before the sum, which may be beyond the largest number.
+            let share = smoothing / x.shape()[axis] as f64;
+            let spread = shift.sub(&x)?.mul(share)?.sum(axis as isize)?;
+            below = below.mul(1.0 - smoothing)?.add(&spread)?;
         }
+        let terms = log.without(mask).add(&below)?;
         x.finish_classes(axis, terms, target, options).map(|loss| self.round_back(loss))
     }
 
@@ -342,7 +348,7 @@ impl Tensor {
         Ok(self.settle(target, terms, reduction))
     }
 
-    /// Binary cross entropy of logits, without overflow: `max(x, 0) - x y + log(1 + e^-|x|)`.
+    /// Binary cross entropy of logits, without overflow: `y log(1 + e^-x) + (1 - y) log(1 + e^x)`.
     ///
     /// ```
     /// # use zyx_core::{Reduction, Runtime, Tensor};
@@ -357,8 +363,7 @@ impl Tensor {
     #[track_caller]
     pub fn bce_with_logits_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         let (x, y) = self.paired("bce_with_logits_loss", target)?;
-        // softplus(x) is max(x, 0) + log(1 + e^-|x|).
-        let terms = x.softplus().combine(BinaryOp::Sub, &x.combine(BinaryOp::Mul, &y));
+        let terms = x.logistic_terms(&y, &y.like(1.0).combine(BinaryOp::Sub, &y));
         Ok(self.settle(target, terms, reduction))
     }
 

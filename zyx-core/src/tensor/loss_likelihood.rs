@@ -3,6 +3,7 @@
 //!
 //! Definitions and defaults are PyTorch's. Halves are computed in `f32`.
 
+use super::formula::Term;
 use super::{CrossEntropy, Reduction, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
@@ -136,8 +137,9 @@ impl Tensor {
         let (mut terms, counted) = log.weighted_likelihood(OP, axis, target, weight, options)?;
         let smoothing = options.label_smoothing;
         if smoothing > 0.0 {
-            let share = smoothing / x.shape()[axis] as f64;
-            let spread = log.mul(x.class_factors(axis, weight)?)?.sum(axis)?.neg().mul(share)?;
+            // Each takes its share before the sum, which may be beyond the largest number.
+            let share = x.class_factors(axis, weight)?.mul(smoothing / x.shape()[axis] as f64)?;
+            let spread = log.mul(&share)?.sum(axis)?.neg();
             let spread = counted.ne(0.0)?.where_(&spread, spread.like(0.0))?;
             terms = terms.mul(1.0 - smoothing)?.add(&spread)?;
         }
@@ -268,18 +270,40 @@ impl Tensor {
         let _here = composed();
         let terms = || {
             let (x, y) = self.paired(OP, target)?;
-            let terms = match pos_weight {
-                None => x.softplus().sub(&x.mul(&y)?)?,
-                Some(positive) => {
-                    // (1 - y) x + (1 + (p - 1) y) softplus(-x)
-                    let scale = y.clone().factored(OP, Some(positive))?.sub(&y)?.add(1.0)?;
-                    let rest = y.neg().add(1.0)?.mul(&x)?;
-                    scale.mul(x.neg().softplus())?.add(&rest)?
-                }
-            };
+            let yes = y.clone().factored(OP, pos_weight)?;
+            let terms = x.logistic_terms(&yes, &y.neg().add(1.0)?);
             terms.factored(OP, weight)
         };
         Ok(terms().named(OP)?.reduced_loss(&[self, target], reduction))
+    }
+
+    /// `yes * log(1 + e^-x) + no * log(1 + e^x)`, for weights of the same shape.
+    ///
+    /// Nothing is subtracted that was added before: where a weight is 0, the other term keeps all its
+    /// digits, however large the logit, and so does its gradient.
+    #[track_caller]
+    pub(super) fn logistic_terms(&self, yes: &Tensor, no: &Tensor) -> Tensor {
+        let is_positive = |x: &Tensor| Term(x.clone()).above(0.0);
+        // `-|x|`, with a slope at 0.
+        let below = move |x: &Tensor| is_positive(x).choose(&Term(x.neg()), &Term(x.clone()));
+        let rest = below(self).exp().log1p();
+        let softplus = |is_negated: bool| {
+            let x = Term(if is_negated { self.neg() } else { self.clone() });
+            let value = x.max(&x.number(0.0)) + &rest;
+            value.0.with_rule(self, move |inputs, _, dy| {
+                // The smaller of the two probabilities, and the larger.
+                let few = Term(below(&inputs[0]).0.sigmoid());
+                let many = 1.0 - &few;
+                let positive = is_positive(&inputs[0]);
+                let slope = match is_negated {
+                    true => -&positive.choose(&few, &many),
+                    false => positive.choose(&many, &few),
+                };
+                Some(slope.0.combine(BinaryOp::Mul, dy))
+            })
+        };
+        let yes = yes.combine(BinaryOp::Mul, &softplus(true));
+        yes.combine(BinaryOp::Add, &no.combine(BinaryOp::Mul, &softplus(false)))
     }
 
     /// As [`Tensor::kl_div_loss`]; with `log_target` the targets are log-probabilities too:

@@ -342,7 +342,7 @@ impl Tensor {
         let _here = composed();
         let terms = || {
             let (x, y) = self.paired(OP, target)?;
-            let mut terms = x.softplus().sub(&x.mul(&y)?)?;
+            let mut terms = x.logistic_terms(&y, &y.neg().add(1.0)?);
             if let Some(weight) = weight {
                 terms = terms.mul(weight.cast(terms.dtype()))?;
             }

@@ -127,6 +127,16 @@ reductions! {
     norm norm_keepdim [[3f32, 0.0], [4.0, 1.0]] => [5.0, 1.0] f32 |x, mask| x.norm_of(mask);
 }
 
+/// `log(sum(exp(x)))` along axes of extent 1, in two parts. Their sum rounds the logarithm to the
+/// precision of the shift, so an element is subtracted from the shift first: a shift of any size
+/// then cancels exactly.
+pub(super) struct LogSum {
+    /// The maximum, or 0 where that is infinite. No gradient goes through it.
+    pub(super) shift: Tensor,
+    /// The logarithm of the sum of `exp(x - shift)`.
+    pub(super) log: Tensor,
+}
+
 impl Tensor {
     #[track_caller]
     pub(crate) fn mean_of(&self, mask: u16) -> Tensor {
@@ -159,17 +169,22 @@ impl Tensor {
     fn logsumexp_of(&self, mask: u16) -> Tensor {
         let dtype = self.floating().dtype();
         // In `f16` a sum of 65536 ones is infinite.
-        let x = self.floating().cast(dtype.accumulator());
-        let top = x.reduce(BinaryOp::Max, mask).detach_lazily();
+        let LogSum { shift, log } = self.floating().cast(dtype.accumulator()).log_sum(mask);
+        log.combine(BinaryOp::Add, &shift).cast(dtype)
+    }
+
+    /// `log(sum(exp(x)))` along the axes of `mask`, in two parts.
+    #[track_caller]
+    pub(super) fn log_sum(&self, mask: u16) -> LogSum {
+        let top = self.reduce(BinaryOp::Max, mask).detach_lazily();
         // An infinite maximum would give inf - inf; shift by 0 then.
         let shift = top.is_finite().select(&top, &top.like(0.0));
-        let shifted = x.combine(BinaryOp::Sub, &shift.broadcast_unchecked(x.shape()));
+        let shifted = self.combine(BinaryOp::Sub, &shift.broadcast_unchecked(self.shape()));
         let sum = shifted.exp().reduce(BinaryOp::Add, mask);
         // Of nothing but `-inf` the sum is 0, whose logarithm has no slope.
         let nothing = sum.combine(BinaryOp::Eq, &sum.like(0.0));
         let log = nothing.select(&sum.like(1.0), &sum).log();
-        let finite = log.combine(BinaryOp::Add, &shift);
-        nothing.select(&sum.like(f64::NEG_INFINITY), &finite).cast(dtype)
+        LogSum { shift, log: nothing.select(&sum.like(f64::NEG_INFINITY), &log) }
     }
 
     /// The values without their history for gradients; stays part of the graph.

@@ -2,7 +2,8 @@
 //!
 //! Operations are weighted by what they cost on hardware of the last decade; a vector op counts
 //! once. Bytes are those of loads and stores to buffers that are not repeated by an inner loop at
-//! the same index. Trip counts that are not constant count as [`UNKNOWN_TRIPS`].
+//! the same index. Trip counts that are not constant count as [`UNKNOWN_TRIPS`]. Loops that run where a
+//! condition on data holds, and else not at all, are for exceptions and count as left out.
 
 use crate::caps::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value, mma};
@@ -21,16 +22,30 @@ pub(super) fn trips(kernel: &Kernel, len: Value) -> i64 {
     if let Some(n) = kernel.constant(len) {
         return n.to_i64().max(0);
     }
-    let mut rest = vec![len];
+    let is_none = |v: Value| kernel.constant(v).is_some_and(|n| n.to_i64() == 0);
+    let of = match kernel.op(len) {
+        Op::Cast { x } => x,
+        _ => len,
+    };
+    match kernel.op(of) {
+        Op::Ternary { op: TernaryOp::Where, x, z, .. } if is_none(z) && is_data(kernel, x) => 0,
+        _ if is_data(kernel, len) => DATA_TRIPS,
+        _ => UNKNOWN_TRIPS,
+    }
+}
+
+/// Whether a value follows from what is loaded.
+fn is_data(kernel: &Kernel, v: Value) -> bool {
+    let mut rest = vec![v];
     for _ in 0..LENGTH_OPS {
         match rest.pop().map(|v| kernel.op(v)) {
-            Some(Op::Load { .. }) => return DATA_TRIPS,
+            Some(Op::Load { .. }) => return true,
             Some(op) if op.is_pure() => rest.extend(op.operands()),
             Some(_) => {}
             None => break,
         }
     }
-    UNKNOWN_TRIPS
+    false
 }
 
 /// What a kernel costs.

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::hal::{self, Call, Caps, CompileError, DeviceError, DeviceInfo};
-use crate::ir::{Verified, interp};
+use crate::ir::Verified;
 use crate::reference::{self, Reference, ReferenceDevice};
 use crate::runtime::Runtime;
 use crate::tensor::Tensor;
@@ -30,7 +30,7 @@ struct ClockedDevice {
 }
 
 struct ClockedProgram {
-    program: interp::Program,
+    program: reference::Runnable,
     ops: usize,
     wrong: bool,
 }

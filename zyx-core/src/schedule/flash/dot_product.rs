@@ -1,23 +1,33 @@
 //! Scaled dot-product attention whole, by a library that knows it.
+//!
+//! A library gives one number of a row, the logarithm of the sum of all exponentials, which is all
+//! that is left of maximum and sum: beside a large maximum the sum is rounded off. Where the
+//! logarithm is small enough to be exact, it serves a gradient as the maximum, with a sum of 1. A
+//! kernel behind the call computes both again for the other rows ([`lower_rows`]).
 
-use super::{At, Band, Finder, FlashAttention, Softmax};
+use super::library::{exponential, rescaled};
+use super::scalar::{close_all, element, open_all};
+use super::{At, Band, Finder, FlashAttention, Middle, Softmax};
 use crate::affine::{Atom, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{AttentionSpec, Call};
-use crate::ir::Access;
+use crate::ir::{Access, LoopKind, Space, Type};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::scalar::Scalar;
 use crate::schedule::item::ScheduleItem;
-use crate::schedule::lower::Var;
-use crate::schedule::partition::{Kind, Root};
+use crate::schedule::loop_body::collect_roots;
+use crate::schedule::lower::{Lowered, Lowering, Var};
+use crate::schedule::partition::{Kind, Partition, Root};
 use crate::schedule::pull::Indices;
 use crate::schedule::strategies::Nest;
 
 /// Attention of a library that has it: cuDNN's took between 0.68 and 1.01 times as long as generated code in
 /// all that was measured (`bench/src/bin/attention.rs`).
 pub(in crate::schedule) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
-    let Nest { graph, partition, group, offers, .. } = nest;
+    let Nest { graph, partition, number, group, offers, .. } = nest;
     let Kind::Flash(flash) = &group.kind else { return None };
+    let Middle::Softmax(softmax) = flash.middle else { return None };
     let scale = flash.dot_product?.scale;
     let (spec, logarithms) = specify(graph, &mut partition.indices, flash, &group.roots)?;
     let call = Call::Attend(Box::new(spec));
@@ -30,7 +40,90 @@ pub(in crate::schedule) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem
         buffers.extend([Some(flash.node), logarithms].into_iter().flatten());
         accesses.resize(buffers.len(), Access::Write);
     }
-    Some(vec![item])
+    let mut items = vec![item];
+    if logarithms.is_some() {
+        let rows = group.roots[1..].iter().map(|root| (root.node, root.tuple)).collect();
+        let lowered = lower_rows((graph, partition, *number), (flash, &softmax), rows);
+        items.push(ScheduleItem::Kernel(lowered));
+    }
+    Some(items)
+}
+
+/// Logarithms of sums up to this magnitude serve as maxima: to round them to `f32` changes a weight
+/// by 2^-13 of it at most, a quarter of what rounding it to `f16` does.
+const MAX_LOGARITHM: f64 = 4096.0;
+
+/// The kernel that stores what others need of a row, from the logarithms that a library left in the
+/// buffer of the first of these values.
+fn lower_rows(
+    (graph, partition, group): (&Graph, &mut Partition, usize),
+    (flash, softmax): (&FlashAttention, &Softmax),
+    rows: Vec<At>,
+) -> Lowered {
+    let needed: Vec<At> = rows.iter().copied().chain([softmax.scores]).collect();
+    let states: Vec<At> = [Some(softmax.top), softmax.sum].into_iter().flatten().collect();
+    let given: Vec<NodeId> = flash.tiles.iter().chain(&states).map(|at| at.0).collect();
+    let mut found = collect_roots(graph, partition, group, &needed, &given, &[]);
+    for &operand in &flash.operands[..2] {
+        found.load(graph, operand);
+    }
+    let (spec, acc) = (&flash.spec, flash.spec.acc);
+    let name = format!("softmax_rows_{}x{}x{}", spec.batches(), spec.rows, spec.columns);
+    let mut l = Lowering::new(graph, partition, name);
+    let access = |i: usize| if i == 0 { Access::ReadWrite } else { Access::Write };
+    let written: Vec<_> = rows.iter().enumerate().map(|(i, at)| (at.0, access(i))).collect();
+    l.declare(found, &written);
+    let axes: Vec<_> = flash.batch.iter().copied().chain([flash.row]).collect();
+    for &axis in &axes {
+        l.open(axis, LoopKind::Parallel);
+    }
+    let flat = l.indices.flat(graph, rows[0].0, rows[0].1);
+    let (place, buffer) = (l.index(&flat), l.param(rows[0].0));
+    let logarithm = l.b.load(buffer, place);
+    let most = l.b.constant(Scalar::from_f64(acc, MAX_LOGARITHM));
+    let size = l.b.unary(UnaryOp::Abs, logarithm);
+    let is_far = l.b.binary(BinaryOp::Lt, most, size);
+    let [zero, columns] = [0, spec.columns as i64].map(|n| l.b.index(n));
+    let columns = l.b.select(is_far, columns, zero);
+    let numbers = [f64::NEG_INFINITY, 0.0, 1.0].map(|x| l.b.constant(Scalar::from_f64(acc, x)));
+    let [bottom, nothing, one] = numbers;
+    let [top, sum] = [(bottom, logarithm), (nothing, one)].map(|(far, near)| {
+        let state = l.b.alloc(Space::Register, Type::scalar(acc), 1);
+        let first = l.b.select(is_far, far, near);
+        l.b.store(state, zero, first);
+        state
+    });
+    let each_score = |l: &mut Lowering<'_>, op: BinaryOp, state, shift| {
+        l.open_from(flash.column, LoopKind::Serial, columns, zero);
+        let product = l.accumulator(BinaryOp::Add, acc);
+        open_all(l, &flash.inner[0]);
+        let (a, b) = (element(l, flash, 0), element(l, flash, 1));
+        let term = l.b.binary(BinaryOp::Mul, a, b);
+        l.accumulate(BinaryOp::Add, product, term);
+        close_all(l, &flash.inner[0]);
+        let product = l.b.load(product, zero);
+        l.remember(flash.tiles[0].0, flash.tiles[0].1, product);
+        let score = l.value(softmax.scores.0, softmax.scores.1, None);
+        let element = match shift {
+            Some(shift) => exponential(l, score, shift),
+            None => score,
+        };
+        l.accumulate(op, state, element);
+        l.close(flash.column);
+    };
+    each_score(&mut l, BinaryOp::Max, top, None);
+    let found = l.b.load(top, zero);
+    let (shift, _) = rescaled(&mut l, acc, [found; 2]);
+    each_score(&mut l, BinaryOp::Add, sum, Some(shift));
+    for (&(node, tuple), state) in states.iter().zip([top, sum]) {
+        let value = l.b.load(state, zero);
+        l.remember(node, tuple, value);
+    }
+    for &(node, tuple) in &rows {
+        l.store_root(node, tuple);
+    }
+    axes.iter().rev().for_each(|&axis| l.close(axis));
+    l.finish()
 }
 
 /// Scaled dot-product attention as libraries know it: `softmax(scale * q k^T) v`, of halves.
@@ -43,28 +136,22 @@ pub(crate) struct DotProduct {
 }
 
 impl Finder<'_> {
-    /// The logarithm of the sum of all exponentials in `exp(shift - (shift + log(sum)))`, with 1 in the
-    /// place of sums where there is nothing to sum.
-    pub(super) fn logarithm(&mut self, scale: At, (top, shift, sum): (At, At, At)) -> Option<At> {
-        let Node::Unary { op: UnaryOp::Exp, x } = self.graph.node(scale.0) else { return None };
-        let (node, tuple) = self.moved((x, scale.1));
-        let Node::Binary { op: BinaryOp::Sub, x, y } = self.graph.node(node) else { return None };
-        let (from, found) = (self.moved((x, tuple)), self.moved((y, tuple)));
-        let Node::Binary { op: BinaryOp::Add, x, y } = self.graph.node(found.0) else {
-            return None;
+    /// Whether the exponentials of a softmax are divided by their sum and nothing else: the factor is
+    /// one over it, or 0 where there is nothing to sum.
+    fn is_plain(&mut self, softmax: &Softmax) -> bool {
+        let (node, tuple) = self.moved(softmax.scale);
+        let Node::Ternary { op: TernaryOp::Where, x, y, z } = self.graph.node(node) else {
+            return false;
         };
-        let (x, y) = (self.moved((x, found.1)), self.moved((y, found.1)));
-        let other = if x == shift { y } else { x };
-        let Node::Unary { op: UnaryOp::Log, x: of } = self.graph.node(other.0) else { return None };
-        let mut of = self.moved((of, other.1));
-        if let Node::Ternary { op: TernaryOp::Where, x, y, z } = self.graph.node(of.0) {
-            let (none, one) = (self.moved((x, of.1)), self.moved((y, of.1)));
-            if !self.is_bottom(none, top) || self.number(one) != Some(1.0) {
-                return None;
-            }
-            of = self.moved((z, of.1));
-        }
-        (from == shift && (x == shift || y == shift) && of == sum).then_some(found)
+        let [none, zero, factor] = [x, y, z].map(|x| self.moved((x, tuple)));
+        let Node::Unary { op: UnaryOp::Recip, x } = self.graph.node(factor.0) else {
+            return false;
+        };
+        let divisor = self.moved((x, factor.1));
+        self.is_bottom(none, softmax.top)
+            && self.number(zero) == Some(0.0)
+            && softmax.sum == Some(divisor)
+            && !softmax.divides
     }
 
     /// Whether a condition is that the maximum is minus infinity.
@@ -84,7 +171,9 @@ impl Finder<'_> {
         tile: At,
         band: &Option<Band>,
     ) -> Option<DotProduct> {
-        softmax.logarithm?;
+        if !self.is_plain(softmax) {
+            return None;
+        }
         let (mut at, mut causal) = (softmax.scores, false);
         if let Node::Ternary { op: TernaryOp::Where, x, y, z } = self.graph.node(at.0) {
             let [seen, shown, hidden] = [x, y, z].map(|x| self.moved((x, at.1)));
@@ -147,8 +236,8 @@ impl Dim {
     }
 }
 
-/// The specification of what a group computes, and the node of its logarithms if somebody asks for them;
-/// `None` if it is no attention of batches of heads, or if it stores what libraries do not.
+/// The specification of what a group computes, and the node in whose buffer the logarithms are left if
+/// values of rows are asked for; `None` if it is no attention of batches of heads.
 fn specify(
     graph: &Graph,
     indices: &mut Indices,
@@ -157,12 +246,7 @@ fn specify(
 ) -> Option<(AttentionSpec, Option<NodeId>)> {
     let dot_product = flash.dot_product?;
     let (spec, half) = (&flash.spec, flash.rounded?);
-    let super::Middle::Softmax(softmax) = flash.middle else { return None };
-    let logarithms = match roots {
-        [_] => None,
-        [_, only] if Some(only.node) == softmax.logarithm.map(|at| at.0) => Some(only),
-        _ => return None,
-    };
+    let logarithms = roots.get(1);
     let ([tile], [sum]) = (&spec.tiles[..], &spec.sums[..]) else { return None };
     let inputs = [&tile.a, &tile.b, &sum.b];
     let is_half = inputs.iter().all(|x| x.dtype == half) && graph.dtype(flash.node) == half;
@@ -348,9 +432,10 @@ mod tests {
         let values =
             |x: NodeId| -> Vec<f64> { values[x.idx()].iter().map(|x| x.to_f64()).collect() };
         let mut specs = Vec::new();
-        for item in schedule(&graph, &gpu()).items {
+        let items = schedule(&graph, &gpu()).items;
+        for (i, item) in items.iter().enumerate() {
             let ScheduleItem::Call { call, buffers, vars, .. } = item else { continue };
-            let Call::Attend(spec) = *call else {
+            let Call::Attend(spec) = &**call else {
                 continue;
             };
             assert_eq!(buffers.len(), spec.buffers());
@@ -359,14 +444,22 @@ mod tests {
                 assert!(spec.span(tensor).unwrap() <= graph.shape(node).numel());
             }
             let [q, k, v] = [0, 1, 2].map(|i| values(buffers[i]));
-            let expected = [Some(&buffers[3]), buffers.get(4)].map(|x| x.map(|&x| values(x)));
+            // Maximum and factor follow from the logarithms, in the next item.
+            let logarithms = buffers.get(4).map(|&shift| {
+                let written = |access: &(NodeId, Access)| access.1 == Access::Write;
+                let rows: Vec<_> = items[i + 1].accesses().into_iter().filter(written).collect();
+                let [(scale, _)] = rows[..] else { panic!("one factor: {rows:?}") };
+                let both = values(shift).into_iter().zip(values(scale));
+                both.map(|(shift, scale)| shift - scale.ln()).collect()
+            });
+            let expected = [Some(values(buffers[3])), logarithms];
             let lengths = [0, 1].map(|i| expected[i].as_ref().map_or(0, Vec::len));
             let scale = match vars[..] {
                 [Var::Known(bits)] => f32::from_bits(bits as u32),
                 [Var::Argument(slot)] => f32::from_bits(bindings.arguments[slot as usize] as u32),
                 _ => panic!("one scale: {vars:?}"),
             };
-            let got = computed((&spec, f64::from(scale)), [&q, &k, &v], lengths);
+            let got = computed((spec, f64::from(scale)), [&q, &k, &v], lengths);
             for (got, expected) in got.iter().zip(expected.iter().flatten()) {
                 let largest = expected.iter().fold(0.0f64, |most, x| most.max(x.abs()));
                 for (got, expected) in got.iter().zip(expected) {
@@ -377,7 +470,7 @@ mod tests {
                     );
                 }
             }
-            specs.push(*spec);
+            specs.push((**spec).clone());
         }
         specs
     }

@@ -110,8 +110,6 @@ pub(crate) struct Softmax {
     pub(crate) shift: At,
     /// The sum of the exponentials, if something asks for it.
     pub(crate) sum: Option<At>,
-    /// The logarithm of the sum of all exponentials, if the factor follows from it.
-    pub(crate) logarithm: Option<At>,
     /// What the exponentials are multiplied with, or divided by.
     pub(crate) scale: At,
     pub(crate) divides: bool,
@@ -315,7 +313,7 @@ impl FlashAttention {
 impl Softmax {
     /// The values of rows that others may ask for.
     pub(crate) fn rows(&self) -> impl Iterator<Item = At> + use<> {
-        let all = [Some(self.top), Some(self.shift), self.sum, self.logarithm, Some(self.scale)];
+        let all = [Some(self.top), Some(self.shift), self.sum, Some(self.scale)];
         all.into_iter().flatten()
     }
 }
@@ -440,9 +438,7 @@ impl Finder<'_> {
                 stack.extend(node.sources().map(|x| (x, at.1)));
             }
         }
-        let logarithm = sum.and_then(|sum| self.logarithm(scale, (top, shift, sum)));
-        let logarithm = logarithm.filter(|_| !divides);
-        Some(Softmax { scores, top, shift, sum, logarithm, scale, divides })
+        Some(Softmax { scores, top, shift, sum, scale, divides })
     }
 
     /// The forward pass with this softmax.

@@ -101,7 +101,7 @@ fn array(l: &mut Lowering<'_>, flash: &FlashAttention, len: usize) -> Value {
 }
 
 /// An element of an operand as an accumulator.
-fn element(l: &mut Lowering<'_>, flash: &FlashAttention, operand: usize) -> Value {
+pub(super) fn element(l: &mut Lowering<'_>, flash: &FlashAttention, operand: usize) -> Value {
     let address: Index = flash.addresses[operand].clone();
     let index = l.index(&address);
     let buffer = l.param(flash.operands[operand]);
@@ -110,7 +110,7 @@ fn element(l: &mut Lowering<'_>, flash: &FlashAttention, operand: usize) -> Valu
 }
 
 /// Opens loops over counters and gives the position in row-major order.
-fn open_all(l: &mut Lowering<'_>, axes: &[AtomId]) -> Value {
+pub(super) fn open_all(l: &mut Lowering<'_>, axes: &[AtomId]) -> Value {
     let mut position = l.b.index(0);
     for &axis in axes {
         l.open(axis, LoopKind::Serial);
@@ -121,7 +121,7 @@ fn open_all(l: &mut Lowering<'_>, axes: &[AtomId]) -> Value {
     position
 }
 
-fn close_all(l: &mut Lowering<'_>, axes: &[AtomId]) {
+pub(super) fn close_all(l: &mut Lowering<'_>, axes: &[AtomId]) {
     axes.iter().rev().for_each(|&axis| l.close(axis));
 }
 

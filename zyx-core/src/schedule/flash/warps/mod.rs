@@ -43,7 +43,7 @@ use crate::schedule::lower::Lowering;
 use crate::schedule::partition::Kind;
 use crate::schedule::strategies::Nest;
 use stage::Staged;
-use weights::{Columns, Exponent};
+use weights::{Columns, Exponent, Normaliser};
 
 /// Elements that are loaded at once, and steps of two instructions.
 const RUN: i64 = HELD as i64;
@@ -242,8 +242,8 @@ struct Own {
     states: Vec<[Value; 2]>,
     /// What is known of each row.
     leaves: Vec<Vec<(At, Value)>>,
-    /// What is added to scores of each row, for weights.
-    offsets: Vec<Value>,
+    /// Shift and offset of each row, from which weights follow.
+    normalisers: Vec<Normaliser>,
 }
 
 /// What is known of the middle before any of it is computed.
@@ -550,8 +550,8 @@ impl<'l, 'a> Warps<'l, 'a> {
         for &sum in &sums {
             self.l.b.store(sum, zero, nothing);
         }
-        let offsets = self.row_offsets(known.exponent.as_ref());
-        let mut own = Own { factors, sums, states: Vec::new(), leaves: Vec::new(), offsets };
+        let normalisers = self.row_normalisers(known.exponent.as_ref());
+        let mut own = Own { factors, sums, states: Vec::new(), leaves: Vec::new(), normalisers };
         for row in 0..self.rows.len() {
             if let [top, sum] = self.flash.spec.state[..] {
                 let state = [top, sum].map(|first| {

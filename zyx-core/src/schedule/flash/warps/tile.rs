@@ -65,12 +65,11 @@ impl Warps<'_, '_> {
             None => (self.tiles(own, staged, parity), Vec::new()),
         };
         let first = self.first_column(block);
-        let offset = known.columns.offset().map(|i| &kept[i]);
         let weights = known.exponent.as_ref().map(|exponent| {
-            (exponent.key, self.weights((own, exponent), &tiles, (first, at_edge), offset))
+            let of = (own, exponent, &known.columns);
+            (exponent.key, self.weights(of, &tiles, (first, parity, at_edge)))
         });
-        let mut columns = Vec::new();
-        columns.extend(known.columns.leaves().map(|(i, leaf)| (leaf, &kept[i])));
+        let columns = kept.iter().map(|(leaf, values)| (*leaf, values)).collect();
         let all_seen = self.flash.seen.filter(|_| !at_edge && known.exponent.is_some());
         let given = Given { columns, weights: weights.as_ref(), all_seen };
         let tile_count = self.blocks.depths.len();
@@ -374,10 +373,10 @@ impl Warps<'_, '_> {
             self.l.b.store(top, zero, new);
             let unseen = self.l.b.binary(Eq, new, bottom);
             let shift = self.l.b.select(unseen, nothing, new);
-            let shift = self.l.b.binary(Mul, shift, log2e);
-            let shift = self.l.b.unary(UnaryOp::Neg, shift);
             let exponential = |this: &mut Self, x: Value| {
-                let x = this.l.b.ternary(TernaryOp::MulAdd, x, log2e, shift);
+                // Subtracted before anything rounds them, scores of any size differ exactly.
+                let x = this.l.b.binary(Sub, x, shift);
+                let x = this.l.b.binary(Mul, x, log2e);
                 // Beside a weight of one, those below the normal numbers are nothing.
                 let tiny = this.l.b.binary(Lt, x, least);
                 let weight = this.l.b.unary(UnaryOp::Exp2, x);

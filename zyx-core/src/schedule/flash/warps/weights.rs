@@ -1,8 +1,9 @@
 //! Weights of a gradient, whose maximum and sum are known beforehand, and what is known of columns.
 //!
-//! `exp(s - shift) * scale` is `exp2(s log2(e) + offset)` with one number for each row, or each
-//! column where rows are keys. What the middle needs of a column is loaded by one thread for all,
-//! one block ahead, and left in shared storage.
+//! `exp(s - shift) * scale` is `exp2((s - shift) log2(e) + log2(scale))` with two numbers for each
+//! row, or each column where rows are keys. The shift is subtracted before anything is rounded, so
+//! that scores of any size differ exactly. What the middle needs of a column is loaded by one thread
+//! for all, one block ahead, and left in shared storage.
 
 use super::{At, Blocks, DType, HELD, Known, Own, SIDE, Warps};
 use crate::graph::{Graph, Node, NodeId};
@@ -25,8 +26,8 @@ pub(super) struct Exponent {
     /// The scores without what follows, and where they are seen if a band is hidden.
     target: At,
     pub(super) seen: Option<At>,
-    /// What they are multiplied with, for a power of two.
-    factor: Value,
+    /// What they are multiplied with, and whether that never rounds.
+    factor: Option<(Value, bool)>,
     shift: At,
     scale: Option<At>,
     /// Whether shift and scale belong to columns.
@@ -35,7 +36,7 @@ pub(super) struct Exponent {
 
 /// Storage for what may be kept of columns, twice; what is not used of it is no storage in the end.
 pub(super) fn storage(l: &mut Lowering<'_>, flash: &FlashAttention, blocks: &Blocks) -> Vec<Value> {
-    let most = if blocks.wide { flash.leaves.len() + 1 } else { 0 };
+    let most = if blocks.wide { flash.leaves.len() + 2 } else { 0 };
     let (ty, n) = (Type::scalar(DType::F32), 2 * blocks.columns as u32);
     (0..most).map(|_| l.b.alloc(Space::Shared, ty, n)).collect()
 }
@@ -43,8 +44,25 @@ pub(super) fn storage(l: &mut Lowering<'_>, flash: &FlashAttention, blocks: &Blo
 /// What is known of columns: what is loaded, with the register of each, and what is kept.
 pub(super) struct Columns {
     loaded: Vec<(At, Value)>,
-    /// In shared storage, twice; without a leaf it is the offset of the exponents.
-    kept: Vec<(Option<At>, Value)>,
+    /// In shared storage, twice.
+    kept: Vec<(Kept, Value)>,
+}
+
+/// A value of columns that is kept.
+#[derive(Clone, Copy)]
+enum Kept {
+    Leaf(At),
+    /// What is subtracted from scores, and what is added to exponents.
+    Shift,
+    Offset,
+}
+
+/// The numbers of a row or column that weights follow from: what is subtracted from scores, and the
+/// logarithm, to the base 2, of what exponentials are multiplied with.
+#[derive(Clone, Copy)]
+pub(super) struct Normaliser {
+    shift: Value,
+    offset: Value,
 }
 
 impl Warps<'_, '_> {
@@ -88,14 +106,10 @@ impl Warps<'_, '_> {
         }
         let (target, seen) = self.seen(scores);
         let (target, number) = self.scaled(target);
-        let log2e = self.number(std::f64::consts::LOG2_E);
-        let factor = match number {
-            Some((node, tuple)) => {
-                let number = self.l.value(node, tuple, None);
-                self.l.b.binary(Mul, number, log2e)
-            }
-            None => log2e,
-        };
+        let factor = number.map(|(node, tuple)| {
+            let is_exact = is_power_of_two(self.l.nodes.graph, node);
+            (self.l.value(node, tuple, None), is_exact)
+        });
         Some(Exponent { key, target, seen, factor, shift, scale, along_columns: columns })
     }
 
@@ -140,41 +154,40 @@ impl Warps<'_, '_> {
         found
     }
 
-    /// What is added to scores, at the row or column that the counters say.
-    pub(super) fn offset(&mut self, of: &Exponent) -> Value {
-        let log2e = self.number(std::f64::consts::LOG2_E);
+    /// The numbers of the row or column that the counters say.
+    fn normaliser(&mut self, of: &Exponent) -> Normaliser {
         let shift = self.l.value(of.shift.0, of.shift.1, None);
-        let shift = self.l.b.binary(Mul, shift, log2e);
-        match of.scale {
+        let offset = match of.scale {
             Some(scale) => {
                 let scale = self.l.value(scale.0, scale.1, None);
-                let scale = self.l.b.unary(UnaryOp::Log2, scale);
-                self.l.b.binary(Sub, scale, shift)
+                self.l.b.unary(UnaryOp::Log2, scale)
             }
-            None => self.l.b.unary(UnaryOp::Neg, shift),
-        }
+            None => self.number(0.0),
+        };
+        Normaliser { shift, offset }
     }
 
-    /// The offset of each row, if it belongs to rows.
-    pub(super) fn row_offsets(&mut self, of: Option<&Exponent>) -> Vec<Value> {
+    /// The numbers of each row, if they belong to rows.
+    pub(super) fn row_normalisers(&mut self, of: Option<&Exponent>) -> Vec<Normaliser> {
         let Some(of) = of.filter(|of| !of.along_columns) else { return Vec::new() };
-        let mut offsets = Vec::new();
+        let mut all = Vec::new();
         for row in 0..self.rows.len() {
             self.open_row(row);
-            offsets.push(self.offset(of));
+            all.push(self.normaliser(of));
             self.l.close_scope();
         }
-        offsets
+        all
     }
 
     /// What is kept of columns.
     pub(super) fn columns(&mut self, exponent: Option<&Exponent>, storage: &[Value]) -> Columns {
         let mut columns = Columns { loaded: Vec::new(), kept: Vec::new() };
         let leaves = self.leaves_of_columns(exponent);
-        let offset = exponent.is_some_and(|of| of.along_columns).then_some(None);
-        let kept = leaves.into_iter().map(Some).chain(offset);
+        let mut loaded = leaves.clone();
+        let both =
+            exponent.is_some_and(|of| of.along_columns).then_some([Kept::Shift, Kept::Offset]);
+        let kept = leaves.into_iter().map(Kept::Leaf).chain(both.into_iter().flatten());
         columns.kept = kept.zip(storage.iter().copied()).collect();
-        let mut loaded: Vec<At> = columns.kept.iter().filter_map(|kept| kept.0).collect();
         if let Some(of) = exponent.filter(|of| of.along_columns) {
             for at in [Some(of.shift), of.scale].into_iter().flatten() {
                 self.walk(at, Some(of.key), &mut loaded);
@@ -260,35 +273,60 @@ impl Warps<'_, '_> {
             let value = self.l.b.load(register, zero);
             self.l.remember(at.0, at.1, value);
         }
-        for &(leaf, storage) in &columns.kept {
-            let value = match (leaf, exponent.as_ref()) {
-                (Some(at), _) => self.l.value(at.0, at.1, None),
-                (None, Some(of)) => self.offset(of),
-                (None, None) => unreachable!("invariant: only exponents have an offset"),
+        let normaliser =
+            exponent.as_ref().filter(|of| of.along_columns).map(|of| self.normaliser(of));
+        for &(kept, storage) in &columns.kept {
+            let value = match (kept, normaliser) {
+                (Kept::Leaf(at), _) => self.l.value(at.0, at.1, None),
+                (Kept::Shift, Some(of)) => of.shift,
+                (Kept::Offset, Some(of)) => of.offset,
+                (_, None) => unreachable!("invariant: what is kept for weights has weights"),
             };
             self.l.b.store(storage, place, value);
         }
         self.close_columns();
     }
 
-    /// What is kept of a thread's columns: by the values, by sixteens and by the column of four.
-    pub(super) fn kept(&mut self, columns: &Columns, parity: Value) -> Vec<Vec<Value>> {
-        let base = self.op(Mul, parity, self.blocks.columns);
-        let sixteens = self.blocks.columns as usize / SIDE;
+    /// The leaves that are kept of a thread's columns: by the values, by sixteens and by the column
+    /// of four.
+    pub(super) fn kept(&mut self, columns: &Columns, parity: Value) -> Vec<(At, Vec<Value>)> {
+        let pairs = 2 * self.blocks.columns as usize / SIDE;
         let mut all = Vec::new();
-        for &(_, storage) in &columns.kept {
-            let mut values = Vec::new();
-            for k in (0..4 * sixteens).step_by(2) {
-                let [distance, at] = self.blocks.column(k % 4);
-                let place = self.op(Mul, self.t, distance);
-                let place = self.l.b.binary(Add, base, place);
-                let place = self.op(Add, place, (SIDE * (k / 4)) as i64 + at);
-                let pair = self.l.b.load_vector(storage, place, 2);
-                values.extend([0, 1].map(|lane| self.extract(pair, lane)));
-            }
-            all.push(values);
+        for &(kept, storage) in &columns.kept {
+            let Kept::Leaf(leaf) = kept else { continue };
+            let pairs = (0..pairs).flat_map(|pair| self.kept_pair(storage, parity, pair));
+            all.push((leaf, pairs.collect()));
         }
         all
+    }
+
+    /// What is kept of a pair of a thread's columns.
+    fn kept_pair(&mut self, storage: Value, parity: Value, pair: usize) -> [Value; 2] {
+        let base = self.op(Mul, parity, self.blocks.columns);
+        let k = 2 * pair;
+        let [distance, at] = self.blocks.column(k % 4);
+        let place = self.op(Mul, self.t, distance);
+        let place = self.l.b.binary(Add, base, place);
+        let place = self.op(Add, place, (SIDE * (k / 4)) as i64 + at);
+        let pair = self.l.b.load_vector(storage, place, 2);
+        [0, 1].map(|lane| self.extract(pair, lane))
+    }
+
+    /// The numbers of a pair of a thread's columns, if weights need those of columns.
+    fn column_normalisers(
+        &mut self,
+        columns: &Columns,
+        parity: Value,
+        pair: usize,
+    ) -> Option<[Normaliser; 2]> {
+        let storage = |which: fn(&Kept) -> bool| {
+            columns.kept.iter().find(|(kept, _)| which(kept)).map(|&(_, storage)| storage)
+        };
+        let shift = storage(|kept| matches!(kept, Kept::Shift))?;
+        let offset = storage(|kept| matches!(kept, Kept::Offset))?;
+        let (shift, offset) =
+            (self.kept_pair(shift, parity, pair), self.kept_pair(offset, parity, pair));
+        Some([0, 1].map(|i| Normaliser { shift: shift[i], offset: offset[i] }))
     }
 
     /// The tiles that a value needs beside weights.
@@ -301,25 +339,34 @@ impl Warps<'_, '_> {
     /// The weights of a block, by sixteens of columns.
     pub(super) fn weights(
         &mut self,
-        (own, of): (&Own, &Exponent),
+        (own, of, columns): (&Own, &Exponent, &Columns),
         tiles: &[Vec<Value>],
-        (first, at_edge): (Value, bool),
-        offsets: Option<&Vec<Value>>,
+        (first, parity, at_edge): (Value, Value, bool),
     ) -> Vec<[Value; HELD]> {
         let least = self.number(f64::from(f32::MIN_EXP) - 1.0);
         let [bottom, nothing] = [f64::NEG_INFINITY, 0.0].map(|x| self.number(x));
+        let log2e = self.number(std::f64::consts::LOG2_E);
         let needed = self.tiles_of(of.target, of.key);
         let mut values = vec![[first; HELD]; self.blocks.columns as usize / SIDE];
+        let mut pair = None;
         for column in 0..4 * values.len() {
             let (sixteen, k) = (column / 4, column % 4);
+            if column % 2 == 0 {
+                // Loaded where they are used, for want of registers.
+                pair = self.column_normalisers(columns, parity, column / 2);
+            }
             self.open_column(first, sixteen, k);
             for row in 0..2 {
                 let i = self.blocks.element(row, k);
                 self.open_row(row);
                 self.remember_element(own, (tiles, &needed), (row, sixteen, i));
                 let x = self.l.value(of.target.0, of.target.1, None);
-                let offset = offsets.map_or_else(|| own.offsets[row], |values| values[column]);
-                let mut x = self.l.b.ternary(TernaryOp::MulAdd, x, of.factor, offset);
+                let by = pair.map_or_else(|| own.normalisers[row], |pair| pair[column % 2]);
+                let x = self.above_shift(x, of.factor, by.shift);
+                let mut x = match of.scale {
+                    Some(_) => self.l.b.ternary(TernaryOp::MulAdd, x, log2e, by.offset),
+                    None => self.l.b.binary(Mul, x, log2e),
+                };
                 if let Some(seen) = of.seen.filter(|_| at_edge) {
                     let seen = self.l.value(seen.0, seen.1, None);
                     x = self.l.b.select(seen, x, bottom);
@@ -333,17 +380,35 @@ impl Warps<'_, '_> {
         }
         values
     }
+
+    /// `x * factor - shift`, both rounded as the forward pass rounded scores.
+    fn above_shift(&mut self, x: Value, factor: Option<(Value, bool)>, shift: Value) -> Value {
+        match factor {
+            // The product is exact.
+            Some((factor, true)) => {
+                let shift = self.l.b.unary(UnaryOp::Neg, shift);
+                self.l.b.ternary(TernaryOp::MulAdd, x, factor, shift)
+            }
+            Some((factor, false)) => {
+                let x = self.l.b.binary(Mul, x, factor);
+                self.l.b.binary(Sub, x, shift)
+            }
+            None => self.l.b.binary(Sub, x, shift),
+        }
+    }
 }
 
-impl Columns {
-    /// What is kept, with its place among them.
-    pub(super) fn leaves(&self) -> impl Iterator<Item = (usize, At)> {
-        self.kept.iter().enumerate().filter_map(|(i, kept)| Some((i, kept.0?)))
-    }
-
-    /// Which is the offset of exponents.
-    pub(super) fn offset(&self) -> Option<usize> {
-        self.kept.iter().position(|kept| kept.0.is_none())
+/// Whether a value is a literal power of two, up to its sign.
+fn is_power_of_two(graph: &Graph, id: NodeId) -> bool {
+    match graph.node(id) {
+        Node::Const { bits } => {
+            let x = Scalar::from_bits(graph.dtype(id), bits).to_f64();
+            x.is_normal() && x.to_bits().trailing_zeros() >= f64::MANTISSA_DIGITS - 1
+        }
+        Node::Reshape { x } | Node::Expand { x } | Node::Permute { x, .. } => {
+            is_power_of_two(graph, x)
+        }
+        _ => false,
     }
 }
 
