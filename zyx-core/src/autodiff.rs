@@ -294,7 +294,7 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
             Err(Tensor::argument_error("grad", reason.to_owned()))
         }
         Op::Copy => only(dy.to_device(x.device())?),
-        Op::Alias(None) => Ok([None, None, None]),
+        Op::Alias(None) | Op::Within(_) => Ok([None, None, None]),
         Op::Alias(Some(rule)) => {
             let inputs: Vec<Tensor> = expr.srcs[1..].iter().flatten().cloned().collect();
             let given = (rule.0)(&inputs, y, dy)?;

@@ -64,6 +64,17 @@ pub enum Error {
         /// The line that called the operation.
         place: String,
     },
+    /// An index or a class number out of range. Indices that are data are looked at when an operation
+    /// gets them; others are found when a value that depends on them is read.
+    #[error("{op}: {reason}, at {place}")]
+    Index {
+        /// The method that got the index.
+        op: &'static str,
+        /// The index, and which are allowed.
+        reason: String,
+        /// The line that called the method.
+        place: String,
+    },
     /// A device that is not there, or operands on different ones.
     #[error("device {spec}: {reason}, at {location}")]
     NoDevice {
@@ -199,6 +210,7 @@ impl Error {
         | Error::DType { reason, .. }
         | Error::Argument { reason, .. }
         | Error::Value { reason, .. }
+        | Error::Index { reason, .. }
         | Error::NoDevice { reason, .. } = &mut self
         {
             // A layer that knows its whole name has been named.
@@ -224,6 +236,7 @@ impl Error {
         | Error::DType { reason, .. }
         | Error::Argument { reason, .. }
         | Error::Value { reason, .. }
+        | Error::Index { reason, .. }
         | Error::NoDevice { reason, .. } = &mut self
             && !reason.starts_with(LAYER)
         {

@@ -79,6 +79,7 @@ pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
         Error::Shape { reason, .. } if is_out_of_range(&reason, "index") => {
             PyIndexError::new_err(text)
         }
+        Error::Index { .. } => PyIndexError::new_err(text),
         Error::Shape { .. } => raise(py, 0, text),
         Error::DType { .. } => raise(py, 1, text),
         Error::Argument { .. } | Error::Format { .. } | Error::Value { .. } => {

@@ -240,7 +240,7 @@ impl Capture {
     fn node(&mut self, op: &Op) -> Option<Node> {
         let x = NodeId(0);
         Some(match op {
-            Op::Alias(_) => return None,
+            Op::Alias(_) | Op::Within(_) => return None,
             Op::Const { bits, literal: false } => {
                 self.bindings.arguments.push(*bits);
                 Node::Argument { slot: self.bindings.arguments.len() as u32 - 1 }

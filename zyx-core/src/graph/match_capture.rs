@@ -119,7 +119,7 @@ impl Follow<'_> {
                     *own = self.number(source, depth - 1)?;
                 }
                 return match &expr.op {
-                    Op::Alias(_) => Ok(own[0]),
+                    Op::Alias(_) | Op::Within(_) => Ok(own[0]),
                     Op::Const { literal: false, .. } | Op::Pad(_) | Op::Shrink(_) => {
                         let node = self.special(&expr.op, own[0])?;
                         self.compare(tensor, |expected| *expected == node)

@@ -194,9 +194,11 @@ impl Node {
     #[inline]
     pub(crate) fn plain(op: &Op, [x, y, z]: [NodeId; 3]) -> Option<Node> {
         Some(match op {
-            Op::Alias(_) | Op::Const { literal: false, .. } | Op::Pad(_) | Op::Shrink(_) => {
-                return None;
-            }
+            Op::Alias(_)
+            | Op::Within(_)
+            | Op::Const { literal: false, .. }
+            | Op::Pad(_)
+            | Op::Shrink(_) => return None,
             Op::Const { bits, literal: true } => Node::Const { bits: *bits },
             Op::Iota => Node::Iota,
             Op::Unary(op) => Node::Unary { op: *op, x },
@@ -404,6 +406,18 @@ impl Graph {
         self.nodes.reserve(nodes);
         self.dtypes.reserve(nodes);
         self.shape_ids.reserve(nodes);
+    }
+
+    /// For each output whether it depends on a leaf of a slot that is marked.
+    pub(crate) fn reached_from(&self, is_marked: impl Fn(u32) -> bool) -> Vec<bool> {
+        let mut reached: Vec<bool> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            reached.push(match node {
+                Node::Leaf { slot } => is_marked(*slot),
+                node => node.sources().any(|source| reached[source.idx()]),
+            });
+        }
+        self.outputs.iter().map(|output| reached[output.idx()]).collect()
     }
 
     /// Without space for more nodes: for a graph that is kept.

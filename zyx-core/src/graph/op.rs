@@ -1,10 +1,10 @@
-//! The graph's op set: twenty-one ops, from which every tensor method is made.
+//! The graph's op set: twenty-two ops, from which every tensor method is made.
 
 use super::fourier::Form;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
-use crate::tensor::Tensor;
+use crate::tensor::{Check, Tensor};
 use std::sync::Arc;
 
 /// How the value of a node follows from its sources. The node's own shape and dtype complete
@@ -30,6 +30,7 @@ use std::sync::Arc;
 /// | `SortRows` | 1 | `u64`, each row along the last axis in the stable order of the `bits` of its elements from `first` on |
 /// | `Fourier` | x, roots | the discrete Fourier transform of complex `[before, n, after, 2]` along the second axis, unscaled, in one of some forms; `roots` `[2, m]` are cosines and sines that it multiplies by (`graph/fourier.rs`) |
 /// | `Copy` | 1 | the source stored on the node's device, which may be another than the source's; on the same device: stored at all |
+/// | `Within` | index | the index, which is in the range that the check says or makes its flag tell |
 /// | `Alias` | value, inputs | the value; gradients flow to the inputs by the rule, or stop |
 ///
 /// An index out of range gathers zero and scatters nothing.
@@ -56,6 +57,7 @@ pub(crate) enum Op {
     SortRows { first: u8, bits: u8 },
     Fourier(Form),
     Copy,
+    Within(Arc<Check>),
     Alias(Option<Arc<GradientRule>>),
 }
 
@@ -65,6 +67,7 @@ impl Op {
         matches!(
             self,
             Op::Alias(_)
+                | Op::Within(_)
                 | Op::Reshape
                 | Op::Permute(_)
                 | Op::Expand

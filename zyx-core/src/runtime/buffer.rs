@@ -8,6 +8,7 @@
 
 use super::device::Device;
 use super::erased::RawBuffer;
+use super::indices::Integers;
 use crate::error::Result;
 use crate::hal::{DeviceError, Extent};
 use std::any::Any;
@@ -30,6 +31,8 @@ pub(crate) struct Inner {
     pooled: bool,
     /// What the layers above want to know of how it was computed, unknown here, and as which result.
     origin: OnceLock<(Arc<dyn Any + Send + Sync>, u32)>,
+    /// What is known of indices: of its own elements, and of those that it was computed by.
+    integers: Integers,
 }
 
 /// Where the contents are.
@@ -87,6 +90,7 @@ impl Buffer {
             device,
             pooled,
             origin: OnceLock::new(),
+            integers: Integers::default(),
         }))
     }
 
@@ -110,6 +114,10 @@ impl Buffer {
     pub(crate) fn origin<T: Any + Send + Sync>(&self) -> Option<(Arc<T>, usize)> {
         let (origin, result) = self.0.origin.get().cloned()?;
         Some((origin.downcast().ok()?, result as usize))
+    }
+
+    pub(super) fn integers(&self) -> &Integers {
+        &self.0.integers
     }
 
     /// Whether nobody else holds it.

@@ -124,15 +124,24 @@ impl Device {
     /// The number of a note about a tensor that is made there.
     #[cold]
     pub(crate) fn note(&self, location: &'static Location<'static>, bound: Option<Bound>) -> u64 {
-        let other = self.checked().call_site.get().and_then(|call_site| call_site());
-        let place = other.map_or(Place::Rust(location), |text| Place::Other(text.into()));
-        let note = Note { place, bound };
+        let note = self.note_of(location, bound);
         let (numbers, notes) = &mut *lock(&self.checked().notes);
         let number = *numbers.entry(note.clone()).or_insert(notes.len() as u32);
         if number as usize == notes.len() {
             notes.push(note);
         }
         NOTED | u64::from(number)
+    }
+
+    /// What is to be noted of a tensor that is made there.
+    pub(crate) fn note_of(
+        &self,
+        location: &'static Location<'static>,
+        bound: Option<Bound>,
+    ) -> Note {
+        let other = self.checked().call_site.get().and_then(|call_site| call_site());
+        let place = other.map_or(Place::Rust(location), |text| Place::Other(text.into()));
+        Note { place, bound }
     }
 
     /// What was noted, if this is the number of a note.

@@ -13,6 +13,7 @@
 use super::buffer::{Buffer, Pinned};
 use super::device::Device;
 use super::erased::{RawEvent, RawStream};
+use super::indices::Flag;
 use super::stats::Counters;
 use super::trace::Queue;
 use crate::dtype::Element;
@@ -32,19 +33,23 @@ use std::task::{Context, Poll, Waker};
 #[must_use = "the elements come out of `wait` or `.await`"]
 pub struct Pending<T> {
     bytes: Reading,
+    /// The flags of indices that the elements are computed by, with their numbers on the way.
+    flags: Vec<(Arc<Flag>, Reading)>,
+    /// The bytes, while flags are still on the way.
+    arrived: Option<Result<Vec<u8>>>,
     element: PhantomData<fn() -> T>,
 }
 
 impl<T: Element> Pending<T> {
-    pub(crate) fn new(bytes: Reading) -> Pending<T> {
-        Pending { bytes, element: PhantomData }
+    pub(crate) fn new(bytes: Reading, flags: Vec<(Arc<Flag>, Reading)>) -> Pending<T> {
+        Pending { bytes, flags, arrived: None, element: PhantomData }
     }
 
     /// No elements, which are there.
     pub(crate) fn none() -> Pending<T> {
         let (promise, reading) = promise();
         promise.keep(Ok(Vec::new()));
-        Pending::new(reading)
+        Pending::new(reading, Vec::new())
     }
 
     /// Whether [`Pending::wait`] returns at once.
@@ -60,7 +65,7 @@ impl<T: Element> Pending<T> {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn is_done(&self) -> bool {
-        self.bytes.is_done()
+        self.bytes.is_done() && self.flags.iter().all(|(_, number)| number.is_done())
     }
 
     /// Waits for the elements, in row-major order.
@@ -74,10 +79,13 @@ impl<T: Element> Pending<T> {
     /// ```
     ///
     /// # Errors
-    /// When the device fails on the way, or has failed to compute them. In a page of a browser also when the
+    /// When the device fails on the way, or has failed to compute them; when an index that they are computed by was
+    /// out of range. In a page of a browser also when the
     /// elements are not there yet: await them.
     pub fn wait(self) -> Result<Vec<T>> {
-        self.bytes.wait().map(elements)
+        let bytes = self.bytes.wait()?;
+        self.flags.into_iter().try_for_each(|(flag, number)| flag.tell(&number.wait()?))?;
+        Ok(elements(bytes))
     }
 }
 
@@ -88,8 +96,22 @@ fn elements<T: Element>(bytes: Vec<u8>) -> Vec<T> {
 impl<T: Element> Future for Pending<T> {
     type Output = Result<Vec<T>>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.bytes.poll(context).map(|bytes| bytes.map(elements))
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.arrived.is_none() {
+            match self.bytes.poll(context) {
+                Poll::Ready(bytes) => self.arrived = Some(bytes),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        while let Some((flag, number)) = self.flags.last() {
+            let Poll::Ready(number) = number.poll(context) else { return Poll::Pending };
+            if let Err(error) = number.and_then(|number| flag.tell(&number)) {
+                return Poll::Ready(Err(error));
+            }
+            self.flags.pop();
+        }
+        let bytes = self.arrived.take().unwrap_or_else(|| Err(failure("polled after its end")));
+        Poll::Ready(bytes.map(elements))
     }
 }
 

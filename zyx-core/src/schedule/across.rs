@@ -11,6 +11,7 @@
 //! [`plan_cache`](super::plan_cache) demands; no two of these locks are held at once. Only a step that
 //! computes nothing but what was asked for gives memory of inputs away.
 
+use super::checks::inherit;
 use super::plan_cache::PlanCache;
 use super::{checked, find, realize_on, refuse_no_value};
 use crate::error::{Error, Result};
@@ -336,6 +337,7 @@ impl Step {
             }
             played => played?,
         };
+        inherit(plan.graph.as_deref(), &bindings, &buffers);
         for (result, ((tensor, going), buffer)) in all.iter().zip(buffers).enumerate() {
             if let Some(graph) = &plan.graph {
                 buffer.set_origin(graph.clone(), result);
@@ -370,6 +372,8 @@ impl Step {
                     };
                     let buffer = to.alloc(read.len())?;
                     to.write(&buffer, read)?;
+                    buffer.note_integers(source.dtype(), read);
+                    buffer.inherit(&value.suspects());
                     there.insert((id, to.spec()), buffer.clone());
                     buffer
                 }

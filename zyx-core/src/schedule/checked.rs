@@ -314,15 +314,9 @@ impl<'a> Twins<'a> {
         let values = self.read(&index)?;
         let Some(position) = values.iter().position(|x| !fits(x)) else { return Ok(()) };
         let at = tuple(index.shape(), position);
-        let allowed = if high <= low {
-            "there is nothing to index".to_owned()
-        } else if low == i64::MIN {
-            format!("the largest is {}", high - 1)
-        } else {
-            format!("out of range {low} to {}", high - 1)
-        };
+        let allowed = bound.allowed();
         let reason = format!("the index is {} at {at}, {allowed}", values[position]);
-        Err(Error::Value { op, reason, place: self.place(twin) })
+        Err(Error::Index { op, reason, place: self.place(twin) })
     }
 
     /// The call that made a tensor, and the one that asked for a value.
@@ -416,5 +410,6 @@ fn name(op: &Op) -> &'static str {
         Op::Shrink(_) => "shrink",
         Op::Flip { .. } => "flip",
         Op::Alias(_) => "detach",
+        Op::Within(_) => "index",
     }
 }

@@ -12,6 +12,7 @@
 mod across;
 mod alternatives;
 mod checked;
+mod checks;
 mod contract;
 mod contraction_grouping;
 mod convolution;
@@ -63,10 +64,22 @@ pub(crate) use trace::Traced;
 /// Most nodes that space is made for on suspicion.
 const MAX_EXPECTED: usize = 1 << 13;
 
+/// Computes `tensors`, which are pending, and the flags of indices that they are computed by.
+#[track_caller]
+pub(crate) fn realize(tensors: &[&Tensor], given: &[Tensor]) -> Result<()> {
+    let reached = checks::Reached::by(tensors);
+    if reached.checks.is_empty() {
+        return realize_all(tensors, given);
+    }
+    realize_all(&[tensors, &reached.pending()].concat(), given)?;
+    reached.pass_to(tensors);
+    Ok(())
+}
+
 /// Computes `tensors`, which are pending: one plan for each device among them. Memory of `given`
 /// may become that of results; nobody but the caller knows whether these handles are the last.
 #[track_caller]
-pub(crate) fn realize(tensors: &[&Tensor], given: &[Tensor]) -> Result<()> {
+fn realize_all(tensors: &[&Tensor], given: &[Tensor]) -> Result<()> {
     let mut rest: Vec<&Tensor> = tensors.to_vec();
     while let Some(first) = rest.first() {
         let device = first.device().clone();
@@ -201,6 +214,7 @@ pub(crate) fn note_name(device: &Device, parameter: &Param) {
 
 /// Gives the tensors their values.
 fn set_value(plan: &Arc<Plan>, holders: &Holders<'_>, buffers: Vec<Buffer>) -> Result<()> {
+    checks::inherit(plan.graph.as_deref(), holders.bindings, &buffers);
     for (output, (tensor, buffer)) in holders.outputs.iter().zip(buffers).enumerate() {
         if let Some(graph) = &plan.graph {
             buffer.set_origin(graph.clone(), output);

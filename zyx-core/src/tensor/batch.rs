@@ -184,6 +184,10 @@ impl Batch {
         let shape = self.shape(y)?;
         let op = match &expr.op {
             Op::RadixScatter => return self.repeated(y, expr),
+            Op::Within(check) => {
+                let index = expr.srcs[0].as_ref().expect("invariant: one source");
+                return self.lifted(index)?.checked(check);
+            }
             Op::Fourier(form) => return self.transformed(y, expr, *form),
             Op::Reduce { op, axes } => Op::Reduce { op: *op, axes: axes << 1 },
             Op::Scan { op, axis, reverse, scaled } => {

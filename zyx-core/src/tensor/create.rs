@@ -92,6 +92,7 @@ impl Tensor {
         }
         let buffer = device.alloc_uninit(bytes.len())?;
         device.write(&buffer, bytes)?;
+        buffer.note_integers(dtype, bytes);
         Ok(Tensor::leaf(buffer, shape, dtype))
     }
 
@@ -187,6 +188,9 @@ impl Tensor {
             && shape.rank() <= Shape::MAX_RANK
             && let Some(buffer) = device.adopt(owner, shared)
         {
+            if shared {
+                buffer.note_writers();
+            }
             return Ok(Tensor::leaf(buffer, shape, dtype));
         }
         Tensor::from_bytes(bytes, dtype, shape, device)

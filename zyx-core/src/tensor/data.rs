@@ -132,7 +132,8 @@ impl Tensor {
         self.realize().named("read_async")?;
         let buffer = self.value().expect("invariant: a realized tensor has a buffer");
         let bytes = self.numel() * T::DTYPE.size();
-        Ok(Pending::new(self.device().start_read(buffer, bytes)?))
+        let read = self.device().start_read(buffer, bytes)?;
+        Ok(Pending::new(read, buffer.start_to_look()?))
     }
 
     /// Refuses to be read as elements of another dtype.
@@ -192,6 +193,7 @@ impl Tensor {
         }
         self.device().synchronize().named("host_view")?;
         let buffer = self.value().expect("invariant: a realized tensor has a buffer");
+        buffer.refuse_bad_indices()?;
         HostView::new(buffer, self.numel() * self.dtype().size())
     }
 
@@ -214,13 +216,14 @@ impl Tensor {
         }
         // Before memory is taken here: what is too large is refused by the device.
         self.realize().named("to_bytes")?;
+        let buffer = self.value().expect("invariant: a realized tensor has a buffer");
+        buffer.refuse_bad_indices()?;
         let n = self.numel() * self.dtype().size();
         let mut bytes = Vec::new();
         if bytes.try_reserve_exact(n).is_err() {
             return Err(DeviceError::out_of_memory("the host", n, 0).into());
         }
         bytes.resize(n, 0);
-        let buffer = self.value().expect("invariant: a realized tensor has a buffer");
         self.device().read(buffer, &mut bytes)?;
         Ok(bytes)
     }

@@ -227,7 +227,7 @@ impl Tensor {
         // Rows have numbers of 32 bits: as many as would need more have too many pairs.
         let pairs = upper_indices([n, n], 1, self.device()).named(OP)?;
         let pairs = pairs.cast(DType::I32).contiguous();
-        let row = |side: isize| self.index_select(0, &pairs.select_index(0, side)?);
+        let row = |side: isize| Ok(self.select_unchecked(0, &pairs.select_index(0, side)?));
         let y = row(0).and_then(|x| x.distance(&row(1)?, p, 0.0)).named(OP)?;
         // The gradient sums over the other rows, as that of `cdist` does, and scatters nothing.
         y.with_gradient(&[self], move |inputs, _, dy| {
@@ -249,7 +249,7 @@ fn square_of_pairs(pairs: &Tensor, n: usize) -> Result<Tensor> {
     let before = low.neg().add(2 * n as i64 - 1)?.mul(&low)?.floor_divide(2)?;
     let at = before.add(high.sub(&low)?)?.sub(1)?.maximum(0)?;
     let at = at.minimum(pairs.numel() as i64 - 1)?;
-    let values = pairs.index_select(0, &at.flatten())?.reshape([n, n])?;
+    let values = pairs.select_unchecked(0, &at.flatten()).reshape([n, n])?;
     Ok(row.eq(&column)?.select(&values.like(0.0), &values))
 }
 

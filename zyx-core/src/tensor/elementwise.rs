@@ -289,7 +289,12 @@ impl Tensor {
         }
         let rest = x.combine(BinaryOp::Rem, &y);
         let inexact = rest.ne(0)?.bitwise_and(rest.lt(0)?.ne(y.lt(0)?)?)?.bitwise_and(y.ne(0)?)?;
-        quotient.sub(inexact.cast(quotient.dtype()))
+        let quotient = quotient.sub(inexact.cast(quotient.dtype()))?;
+        let (x, y) = (x.index_range_here(), y.index_range_here());
+        match x.min >= 0 && y.min > 0 {
+            true => Ok(quotient.known_between(x.min / y.max, x.max / y.min)),
+            false => Ok(quotient),
+        }
     }
 
     /// Remainder with the sign of the divisor, that of a zero too, as Python's `%`; `x % 0` is `x` on
@@ -312,7 +317,8 @@ impl Tensor {
         let wrong = rest.ne(0)?.bitwise_and(rest.lt(0)?.ne(y.lt(0)?)?)?.bitwise_and(y.ne(0)?)?;
         let moved = wrong.where_(rest.add(&y)?, &rest)?;
         if !x.dtype().is_float() {
-            return Ok(moved);
+            let by = y.index_range_here();
+            return Ok(if by.min > 0 { moved.known_between(0, by.max - 1) } else { moved });
         }
         let zero = y.has_sign().select(&y.like(-0.0), &y.like(0.0));
         let value = moved.eq(0)?.select(&zero, &moved);

@@ -16,11 +16,11 @@ use crate::shape::Shape;
 impl Tensor {
     /// Negative positions count from the end of `extent` elements; `i64`.
     #[track_caller]
-    pub(crate) fn wrapped(&self, op: &'static str, extent: usize) -> Tensor {
-        let index = self.within(op, -(extent as i64), extent, None).cast(DType::I64);
+    pub(crate) fn wrapped(&self, op: &'static str, extent: usize) -> Result<Tensor> {
+        let index = self.within(op, -(extent as i64), extent, None)?.cast(DType::I64);
         let below = index.combine(BinaryOp::Lt, &index.like(0.0));
         let extent = index.constant(Scalar::from(extent as i64));
-        below.select(&index.combine(BinaryOp::Add, &extent), &index)
+        Ok(below.select(&index.combine(BinaryOp::Add, &extent), &index))
     }
 
     /// The elements at positions of the flattened tensor, in the shape of `index`. Negative
@@ -39,7 +39,7 @@ impl Tensor {
     #[track_caller]
     pub fn take(&self, index: &Tensor) -> Result<Tensor> {
         self.check_index("take", index)?;
-        let at = index.wrapped("take", self.numel()).flatten();
+        let at = index.wrapped("take", self.numel())?.flatten();
         let picked = self.flatten().gather_unchecked(0, &at);
         Ok(picked.reshape_unchecked(index.shape().clone()))
     }
@@ -87,7 +87,7 @@ impl Tensor {
             let reason = format!("the result would have the shape {picked}");
             return Err(Tensor::shape_error(OP, &[self, index], reason));
         }
-        let index = index.wrapped(OP, extent).broadcast_unchecked(&picked);
+        let index = index.wrapped(OP, extent)?.broadcast_unchecked(&picked);
         Ok(self.broadcast_unchecked(&whole).gather_unchecked(axis, &index))
     }
 
@@ -112,7 +112,7 @@ impl Tensor {
             let reason = "index and source must have equally many elements".to_owned();
             return Err(Tensor::shape_error("put", &[self, index, src], reason));
         }
-        let at = index.wrapped("put", self.numel()).flatten();
+        let at = index.wrapped("put", self.numel())?.flatten().unchecked_indices();
         let (_, at, src) = self.flatten().corner("put", 0, &at, &src.flatten())?;
         let op = accumulate.then_some(BinaryOp::Add);
         let placed = self.flatten().scatter_unchecked(0, op, &at, &src);
@@ -225,7 +225,7 @@ impl Tensor {
         let column = |(&stride, &extent): (&usize, &usize)| {
             let number = |n: usize| at.constant(Scalar::from_i64(at.dtype(), n.max(1) as i64));
             let row = at.combine(BinaryOp::Div, &number(stride));
-            row.combine(BinaryOp::Rem, &number(extent)).cast(DType::I64)
+            row.combine(BinaryOp::Rem, &number(extent)).cast(DType::I64).known_below(extent)
         };
         Ok(strides.iter().zip(self.shape().iter()).map(column).collect())
     }
@@ -301,7 +301,8 @@ impl Tensor {
         let dtype = self.dtype().promote(values.dtype());
         let flat = if self.rank() == 1 { values.flatten() } else { values.clone() };
         let at = binary_search(&self.cast(dtype), &flat.cast(dtype), rows, right);
-        Ok(at.reshape_unchecked(values.shape().clone()))
+        let at = at.reshape_unchecked(values.shape().clone());
+        Ok(at.known_below(self.shape()[rows].saturating_add(1)))
     }
 
     /// The number of the bucket each element lies in, between sorted `boundaries`, as `i64`: the
@@ -369,7 +370,7 @@ impl Tensor {
         }
         let numbers = Tensor::iota(total, DType::I64, self.device());
         let at = ends.searchsorted(&numbers, true).named(OP)?;
-        self.index_select(axis as isize, &at).named(OP)
+        Ok(self.select_unchecked(axis, &at))
     }
 }
 

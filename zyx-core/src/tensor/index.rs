@@ -5,7 +5,7 @@
 
 use super::{History, Tensor};
 use crate::dtype::DType;
-use crate::error::{Named, Result};
+use crate::error::Result;
 use crate::graph::{Op, UpdateOrder, is_index};
 use crate::ops::BinaryOp;
 use crate::shape::Shape;
@@ -51,7 +51,7 @@ impl Tensor {
         let ranges: Vec<_> = (0..self.rank())
             .map(|a| (0, if a == axis { self.shape()[a] } else { index.shape()[a] }))
             .collect();
-        let index = index.within("gather", 0, self.shape()[axis], None);
+        let index = index.within("gather", 0, self.shape()[axis], None)?;
         Ok(self.shrink_unchecked(&ranges).gather_unchecked(axis, &index))
     }
 
@@ -83,8 +83,14 @@ impl Tensor {
             let reason = "the index must have one axis".to_owned();
             return Err(Tensor::shape_error("index_select", &[self, index], reason));
         }
-        let index = index.within("index_select", 0, self.shape()[axis], None);
-        Ok(self.gather_unchecked(axis, &self.along(axis, &index)))
+        let index = index.within("index_select", 0, self.shape()[axis], None)?;
+        Ok(self.select_unchecked(axis, &index))
+    }
+
+    /// [`Tensor::index_select`] of positions that nobody checks.
+    #[track_caller]
+    pub(crate) fn select_unchecked(&self, axis: usize, index: &Tensor) -> Tensor {
+        self.gather_unchecked(axis, &self.along(axis, index))
     }
 
     /// A vector laid along `axis` and repeated along the other axes of `self`.
@@ -141,9 +147,9 @@ impl Tensor {
             let reason = format!("the result would have the shape {shape}");
             return Err(Tensor::shape_error("embedding", &[self, index], reason));
         }
-        let at = index.within("embedding", 0, self.shape()[0], None);
-        let rows = self.index_select(0, &at.flatten());
-        Ok(rows.named("embedding")?.reshape_unchecked(shape))
+        self.check_index("embedding", index)?;
+        let at = index.within("embedding", 0, self.shape()[0], None)?;
+        Ok(self.select_unchecked(0, &at.flatten()).reshape_unchecked(shape))
     }
 
     #[track_caller]
@@ -245,7 +251,7 @@ impl Tensor {
             let reason = format!("the result would have the shape {shape}");
             return Err(Tensor::shape_error("one_hot", &[self], reason));
         }
-        let value = self.within("one_hot", 0, classes, None);
+        let value = self.within("one_hot", 0, classes, None)?;
         Ok(value.one_hot_unchecked(&shape))
     }
 

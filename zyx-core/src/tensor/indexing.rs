@@ -216,7 +216,7 @@ impl Tensor {
             return Err(Tensor::shape_error(OP, &[self], reason));
         }
         if let Some((axis, index)) = self.vector_part(OP, parts).filter(|_| !accumulate) {
-            let index = self.along(axis, &index.wrapped(OP, self.shape()[axis]));
+            let index = self.along(axis, &index.wrapped(OP, self.shape()[axis])?);
             let values = values.expand(index.shape().clone()).named(OP)?;
             if values.dtype() == self.dtype() && values.device() == self.device() {
                 return Ok(self.copied(axis, &index, &values));
@@ -230,7 +230,7 @@ impl Tensor {
         let places = numbers.index(parts).named(OP)?;
         let places = places.combine(BinaryOp::Sub, &places.like(1.0));
         let values = values.expand(places.shape().clone()).named(OP)?;
-        let (places, values) = (places.flatten(), values.flatten());
+        let (places, values) = (places.flatten().unchecked_indices(), values.flatten());
         let flat = self.flatten();
         let (_, places, values) = flat.corner(OP, 0, &places, &values)?;
         let op = accumulate.then_some(BinaryOp::Add);
@@ -350,7 +350,7 @@ impl Tensor {
         let mut flat = indices[0].constant(Scalar::from(0i64));
         let mut inside = indices[0].constant(Scalar::from(true));
         for (index, &extent) in indices.iter().zip(&picked) {
-            let at = index.wrapped(op, extent);
+            let at = index.wrapped(op, extent)?;
             let n = at.constant(Scalar::from(extent as i64));
             let fits = at.combine(BinaryOp::Lt, &n);
             let fits = fits.combine(BinaryOp::And, &at.like(0.0).combine(BinaryOp::Le, &at));
@@ -360,7 +360,7 @@ impl Tensor {
         let flat = inside.select(&flat, &flat.like(-1.0)).flatten();
         let merged = Shape::from([&[picked.iter().product()], &kept[..]].concat());
         let rows = self.permute_unchecked(&[&axes[..], &rest[..]].concat());
-        let rows = rows.reshape_unchecked(merged).index_select(0, &flat).named(op)?;
+        let rows = rows.reshape_unchecked(merged).select_unchecked(0, &flat);
         let shape = Shape::from([common.dims(), &kept[..]].concat());
         if !shape.is_possible() {
             let reason = format!("the result would have the shape {shape}");

@@ -155,7 +155,7 @@ impl Tensor {
             false => place.mul(n as i64)?.floor_divide(m as i64)?,
             true => place.mul(2)?.add(1)?.mul(n as i64)?.floor_divide(2 * m as i64)?,
         };
-        self.index_select(axis as isize, &index)
+        Ok(self.select_unchecked(axis, &index))
     }
 
     /// `floor((i + middle) apart)`, the last element at most.
@@ -164,7 +164,7 @@ impl Tensor {
         let (apart, middle) = at;
         let place = Tensor::iota(m, DType::F32, self.device()).add(middle)?.mul(apart)?;
         let index = place.floor().cast(DType::I64).minimum(self.shape()[axis] as i64 - 1)?;
-        self.index_select(axis as isize, &index)
+        Ok(self.select_unchecked(axis, &index))
     }
 
     /// Where the output's elements lie on an axis of `n` elements, `[m]`.
@@ -195,8 +195,7 @@ impl Tensor {
         let weight = self.laid(axis, &at.sub(&low)?)?;
         let low = low.cast(DType::I64);
         let high = low.add(1)?.minimum(n as i64 - 1)?;
-        let (a, b) =
-            (self.index_select(axis as isize, &low)?, self.index_select(axis as isize, &high)?);
+        let (a, b) = (self.select_unchecked(axis, &low), self.select_unchecked(axis, &high));
         a.mul(weight.neg().add(1.0)?)?.add(b.mul(&weight)?)
     }
 
@@ -209,7 +208,7 @@ impl Tensor {
         let mut sum: Option<Tensor> = None;
         for (tap, weight) in (-1..3).zip(cubic_weights(&t)?) {
             let index = low.cast(DType::I64).add(tap)?.clamp(0, n as i64 - 1)?;
-            let part = self.index_select(axis as isize, &index)?.mul(self.laid(axis, &weight)?)?;
+            let part = self.select_unchecked(axis, &index).mul(self.laid(axis, &weight)?)?;
             sum = Some(match sum {
                 Some(sum) => sum.add(&part)?,
                 None => part,
@@ -326,7 +325,7 @@ impl Tensor {
         let at = inside.where_(&at, at.ones_like().neg())?;
         let at = at.reshape([n, 1, rows * columns])?.expand([n, channels, rows * columns])?;
         let flat = self.reshape([n, channels, height * width])?;
-        flat.gather(2, &at)?.reshape([n, channels, rows, columns])
+        flat.gather_unchecked(2, &at).reshape([n, channels, rows, columns])
     }
 }
 

@@ -110,8 +110,8 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Jit<F> {
         }
         let values: Vec<Option<Buffer>> = inputs.iter().map(|x| x.value().cloned()).collect();
         match self.find(inputs) {
-            Some(traced) => traced.play(&values),
-            None => self.trace(inputs, &values)?.play(&values),
+            Some(traced) => traced.call(inputs, &values),
+            None => self.trace(inputs, &values)?.call(inputs, &values),
         }
     }
 

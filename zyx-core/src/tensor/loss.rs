@@ -94,7 +94,7 @@ impl Tensor {
         }
         let x = self.wide();
         let axis = x.class_axis(OP, target)?;
-        let target = &target.within(OP, 0, x.shape()[axis], options.ignore_index);
+        let target = &target.within(OP, 0, x.shape()[axis], options.ignore_index)?;
         let mask = 1 << axis;
         let LogSum { shift, log } = x.log_sum(mask);
         // How far elements are below the maximum. A shift of all of them is gone.
@@ -127,7 +127,7 @@ impl Tensor {
     pub fn nll_loss(&self, target: &Tensor, options: CrossEntropy) -> Result<Tensor> {
         let x = self.wide();
         let axis = x.class_axis("nll_loss", target)?;
-        let target = &target.within("nll_loss", 0, x.shape()[axis], options.ignore_index);
+        let target = &target.within("nll_loss", 0, x.shape()[axis], options.ignore_index)?;
         let terms = x.at_class(axis, target)?.neg();
         x.finish_classes(axis, terms, target, options).map(|loss| self.round_back(loss))
     }

@@ -11,6 +11,7 @@ use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
 use crate::origin::composed;
+use crate::runtime::{Bound, Judgement};
 
 /// Which class is the blank, and what becomes of the losses.
 ///
@@ -70,16 +71,18 @@ impl Tensor {
         self.check_ctc(targets, lengths[0], lengths[1], options)?;
         let (steps, classes, length) = (self.shape()[0], self.shape()[2], targets.shape()[1]);
         let lengths = [
-            lengths[0].within(OP, 0, steps.saturating_add(1), None).cast(DType::I64),
-            lengths[1].within(OP, 0, length.saturating_add(1), None).cast(DType::I64),
+            lengths[0].within(OP, 0, steps.saturating_add(1), None)?.cast(DType::I64),
+            lengths[1].within(OP, 0, length.saturating_add(1), None)?.cast(DType::I64),
         ];
         let mut targets = targets.cast(DType::I64);
-        if self.device().is_checked() {
+        let high = i64::try_from(classes).unwrap_or(i64::MAX);
+        let bound = Bound { op: OP, low: 0, high, except: None };
+        if targets.index_range().judge(&bound) != Judgement::Fit || self.device().is_checked() {
             // What pads a target may be anything.
             let position = Tensor::iota(length, DType::I64, self.device());
             let counts = position.lt(&lengths[1].unsqueeze(-1)?)?;
             let blank = i64::try_from(options.blank).unwrap_or(i64::MAX);
-            targets = counts.where_(&targets, blank)?.within(OP, 0, classes, None);
+            targets = counts.where_(&targets, blank)?.within(OP, 0, classes, None)?;
         }
         let mut terms = self.wide().ctc_terms(&targets, &lengths, options)?;
         if options.reduction == Reduction::Mean {
@@ -137,7 +140,9 @@ impl Tensor {
         let state = Tensor::iota(states, DType::I64, self.device());
         let skips = skips.logical_and(state.ge(2)?)?;
         let never = Tensor::zeros([n, states], self.dtype(), self.device()).like(NEVER);
-        let emit = |t: usize| self.select_index(0, t as isize)?.gather(1, &labels);
+        let emit = |t: usize| -> Result<Tensor> {
+            Ok(self.select_index(0, t as isize)?.gather_unchecked(1, &labels))
+        };
         let clamped = |x: Tensor| x.bounded(BinaryOp::Max, &x.number(NEVER), false);
         let mut alpha = state.lt(2)?.where_(clamped(emit(0)?), &never)?;
         for t in 1..time {
@@ -153,7 +158,7 @@ impl Tensor {
         }
         // The last label or the blank after it.
         let end = lengths[1].mul(2)?.unsqueeze(-1)?;
-        let at = |state: &Tensor| alpha.gather(1, state)?.squeeze(-1);
+        let at = |state: &Tensor| alpha.gather_unchecked(1, state).squeeze(-1);
         let label = end.sub(1)?;
         let none = never.slice(1, ..1)?.squeeze(-1)?;
         let at_label = lengths[1].gt(0)?.where_(at(&label.maximum(0)?)?, &none)?;

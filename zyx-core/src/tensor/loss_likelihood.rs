@@ -132,7 +132,7 @@ impl Tensor {
         let Some(weight) = weight else { return self.cross_entropy_with(target, options) };
         let x = self.wide();
         let axis = x.class_axis(OP, target)?;
-        let target = &target.within(OP, 0, x.shape()[axis], options.ignore_index);
+        let target = &target.within(OP, 0, x.shape()[axis], options.ignore_index)?;
         let log = x.log_softmax(axis)?;
         let (mut terms, counted) = log.weighted_likelihood(OP, axis, target, weight, options)?;
         let smoothing = options.label_smoothing;
@@ -194,7 +194,7 @@ impl Tensor {
         const OP: &str = "nll_loss_weighted";
         let _here = composed();
         let classes = self.shape().get(usize::from(self.rank() > 1)).copied().unwrap_or(0);
-        let target = &target.within(OP, 0, classes, options.ignore_index);
+        let target = &target.within(OP, 0, classes, options.ignore_index)?;
         let loss = || {
             let x = self.wide();
             let axis = x.class_axis(OP, target)?;

@@ -278,9 +278,9 @@ impl Tensor {
         let x = self.wide();
         let axis = x.class_axis(OP, target)?;
         let classes = x.shape()[axis];
-        let index = target.within(OP, 0, classes, None).cast(DType::I64);
+        let index = target.within(OP, 0, classes, None)?.cast(DType::I64);
         let chosen = x.gather_unchecked(axis, &index.unsqueeze(axis as isize)?);
-        let others = index.one_hot(classes)?.logical_not();
+        let others = index.unchecked_indices().one_hot(classes)?.logical_not();
         let gap = x.sub(&chosen)?.add(margin)?.relu();
         let gap = if p == 2 { gap.square() } else { gap };
         let mut terms = others.where_(&gap, gap.like(0.0))?;
@@ -305,7 +305,7 @@ impl Tensor {
             let reason = format!("the weight must be a vector of {classes} elements");
             return Err(Tensor::shape_error(op, &[self, target], reason));
         }
-        let picked = self.index_select(0, &target.flatten())?;
+        let picked = self.select_unchecked(0, &target.flatten());
         picked.reshape(target.shape().clone())
     }
 
@@ -393,7 +393,7 @@ impl Tensor {
             let reason = "there are too many pairs of classes".to_owned();
             return Err(Tensor::shape_error(OP, &[self, target], reason));
         }
-        let target = target.within(OP, i64::MIN, classes, None).cast(DType::I64);
+        let target = target.within(OP, i64::MIN, classes, None)?.cast(DType::I64);
         if x.numel() == 0 {
             return x.sum(-1)?.mul(1.0 / classes as f64);
         }

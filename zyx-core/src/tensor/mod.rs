@@ -38,6 +38,7 @@ mod grids;
 mod group;
 mod index;
 mod indexing;
+mod indices;
 mod interpolate;
 mod jit;
 mod join;
@@ -82,6 +83,7 @@ pub use einsum::EinsumPath;
 pub use fft::FftNorm;
 pub use grids::Indexing;
 pub use indexing::Index;
+pub(crate) use indices::Check;
 pub use interpolate::Interpolation;
 pub use jit::Jit;
 pub use loss::{CrossEntropy, Reduction};
@@ -133,6 +135,8 @@ pub(crate) struct Node {
     device: Device,
     dtype: DType,
     tracked: bool,
+    /// Whether a pending tensor that it is computed from is an index with a flag; see `indices.rs`.
+    flagged: bool,
     /// Whether it has no elements.
     empty: bool,
     /// The id of the parameter whose leaf this is, 0 of any other tensor.
@@ -145,6 +149,13 @@ pub(crate) struct Node {
     mark: AtomicU64,
 }
 
+/// What a node has of its sources.
+#[derive(Clone, Copy, Default)]
+struct Inherited {
+    tracked: bool,
+    flagged: bool,
+}
+
 impl Node {
     /// Inlined, as what calls it, so that fields are written where the node is going to be.
     #[inline]
@@ -153,13 +164,13 @@ impl Node {
         shape: Shape,
         dtype: DType,
         device: Device,
-        tracked: bool,
+        Inherited { tracked, flagged }: Inherited,
         note: u64,
         origin: Origin,
     ) -> Node {
         let (history, value, mark) = (Mutex::new(history), OnceLock::new(), AtomicU64::new(note));
-        let empty = shape.contains(&0);
-        Node { shape, device, dtype, tracked, empty, param: 0, history, value, origin, mark }
+        let (empty, param) = (shape.contains(&0), 0);
+        Node { shape, device, dtype, tracked, flagged, empty, param, history, value, origin, mark }
     }
 }
 
@@ -239,9 +250,10 @@ impl Tensor {
         for (slot, src) in owned.iter_mut().zip(srcs) {
             *slot = Some(src.clone());
         }
+        let of = Inherited { tracked, flagged: srcs.iter().any(|src| src.is_flagged()) };
         let history = History::Expr(Expr { op, srcs: owned });
         let origin = Origin::here();
-        Tensor(Arc::new(Node::new(history, shape, dtype, device, tracked, note, origin)))
+        Tensor(Arc::new(Node::new(history, shape, dtype, device, of, note, origin)))
     }
 
     /// A pending node without sources.
@@ -260,8 +272,11 @@ impl Tensor {
         tracked: bool,
     ) -> Tensor {
         let note = if device.is_checked() { device.note(Location::caller(), None) } else { 0 };
+        let flagged = expr.srcs.iter().flatten().any(Tensor::is_flagged)
+            || matches!(&expr.op, Op::Within(check) if check.flagged.is_some());
         let (history, origin) = (History::Expr(expr), Origin::here());
-        Tensor(Arc::new(Node::new(history, shape, dtype, device, tracked, note, origin)))
+        let of = Inherited { tracked, flagged };
+        Tensor(Arc::new(Node::new(history, shape, dtype, device, of, note, origin)))
     }
 
     /// The same computation of other sources, or the same value, untracked and without a note.
@@ -269,7 +284,7 @@ impl Tensor {
     pub(crate) fn twin(&self, op: Option<&Op>, sources: impl Iterator<Item = Tensor>) -> Tensor {
         let (shape, dtype) = (self.0.shape.clone(), self.0.dtype);
         let op = match (op, self.0.value.get()) {
-            (Some(Op::Alias(_)), _) => Op::Alias(None),
+            (Some(Op::Alias(_) | Op::Within(_)), _) => Op::Alias(None),
             (Some(op), _) => op.clone(),
             (None, Some(buffer)) => return Tensor::leaf(buffer.clone(), shape, dtype),
             (None, None) => return self.clone(),
@@ -278,7 +293,8 @@ impl Tensor {
         srcs.iter_mut().zip(sources).for_each(|(slot, source)| *slot = Some(source));
         let history = History::Expr(Expr { op, srcs });
         let (device, origin) = (self.0.device.clone(), self.0.origin);
-        Tensor(Arc::new(Node::new(history, shape, dtype, device, false, 0, origin)))
+        let of = Inherited::default();
+        Tensor(Arc::new(Node::new(history, shape, dtype, device, of, 0, origin)))
     }
 
     /// Where it was made.
@@ -298,33 +314,28 @@ impl Tensor {
         }
     }
 
-    /// This index for a method that takes elements from `low` to below `high`, and `except`. Checked
-    /// mode refuses others when values are asked for.
+    /// This index, of which checked mode knows the bound.
     #[track_caller]
-    pub(crate) fn within(
-        &self,
-        op: &'static str,
-        low: i64,
-        high: usize,
-        except: Option<i64>,
-    ) -> Tensor {
-        if !self.0.device.is_checked() {
-            return self.clone();
-        }
-        let high = i64::try_from(high).unwrap_or(i64::MAX);
-        let bound = Bound { op, low, high, except };
+    fn noted(&self, bound: Bound) -> Tensor {
         let note = self.0.device.note(Location::caller(), Some(bound));
         let expr = Expr { op: Op::Alias(None), srcs: [Some(self.clone()), None, None] };
         let (shape, device) = (self.0.shape.clone(), self.0.device.clone());
         let (history, dtype, origin) = (History::Expr(expr), self.0.dtype, self.0.origin);
-        Tensor(Arc::new(Node::new(history, shape, dtype, device, false, note, origin)))
+        let of = Inherited::default();
+        Tensor(Arc::new(Node::new(history, shape, dtype, device, of, note, origin)))
+    }
+
+    /// Whether its value is computed by indices of which a flag tells whether they are in range.
+    pub(crate) fn is_flagged(&self) -> bool {
+        self.0.flagged && self.0.value.get().is_none()
     }
 
     /// A leaf that holds `buffer`.
     #[track_caller]
     pub(crate) fn leaf(buffer: Buffer, shape: Shape, dtype: DType) -> Tensor {
         let device = buffer.device().clone();
-        let node = Node::new(History::Leaf, shape, dtype, device, false, 0, Origin::UNKNOWN);
+        let of = Inherited::default();
+        let node = Node::new(History::Leaf, shape, dtype, device, of, 0, Origin::UNKNOWN);
         let _ = node.value.set(buffer);
         Tensor(Arc::new(node))
     }
@@ -334,7 +345,8 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn unknown(shape: Shape, dtype: DType, device: &Device, tracked: bool) -> Tensor {
         let (history, origin) = (History::Leaf, Origin::UNKNOWN);
-        Tensor(Arc::new(Node::new(history, shape, dtype, device.clone(), tracked, 0, origin)))
+        let of = Inherited { tracked, flagged: false };
+        Tensor(Arc::new(Node::new(history, shape, dtype, device.clone(), of, 0, origin)))
     }
 
     /// The extents of the axes.
@@ -490,8 +502,9 @@ impl Tensor {
     fn leaf_of(&self, tracked: bool, param: u32) -> Tensor {
         let (shape, device) = (self.0.shape.clone(), self.0.device.clone());
         let (dtype, origin) = (self.0.dtype, self.0.origin);
+        let of = Inherited { tracked, flagged: self.is_flagged() };
         let node = |history| {
-            let mut node = Node::new(history, shape, dtype, device, tracked, 0, origin);
+            let mut node = Node::new(history, shape, dtype, device, of, 0, origin);
             node.param = param;
             node
         };
@@ -633,6 +646,9 @@ impl Tensor {
 
     /// Stores the computed value; a node that gradients do not pass gives its history up.
     pub(crate) fn set_value(&self, buffer: Buffer) {
+        if self.0.dtype.is_int() {
+            buffer.set_bounds(self.index_range_here());
+        }
         // Another thread may have been first; both values are equal.
         let _ = self.0.value.set(buffer);
         let mut history = self.history();

@@ -524,7 +524,9 @@ impl Tensor {
             (op @ (Op::Const { .. } | Op::Iota), _) => {
                 Some(Tensor::source(op, shape, self.dtype(), device))
             }
-            (Op::Alias(_), Some(value)) if nodes > 0 => value.constant_on(device, nodes - 1),
+            (Op::Alias(_) | Op::Within(_), Some(value)) if nodes > 0 => {
+                value.constant_on(device, nodes - 1)
+            }
             (op @ Op::Cast { bits: false }, Some(source)) if nodes > 0 => {
                 let source = source.constant_on(device, nodes - 1)?;
                 Some(Tensor::pending(op, [&source], shape, self.dtype()))

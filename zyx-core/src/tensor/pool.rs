@@ -188,7 +188,7 @@ impl Tensor {
         let places = places.pool_windows(op, &pool, n as f64)?;
         let none = places.constant(Scalar::from_i64(places.dtype(), n as i64));
         let first = hit.where_(&places, &none)?.reduce(BinaryOp::Min, mask);
-        Ok((best.without(mask), first.without(mask).cast(DType::I64)))
+        Ok((best.without(mask), first.without(mask).cast(DType::I64).known_below(n)))
     }
 
     #[track_caller]
@@ -410,7 +410,7 @@ impl Tensor {
             let index = Tensor::from_slice(&index, [index.len()], self.device())?;
             let mut dims = y.shape().to_vec();
             dims.splice(axis..=axis, [m, longest]);
-            y = y.index_select(axis as isize, &index)?.reshape(dims)?.max(axis + 1)?;
+            y = y.select_unchecked(axis, &index).reshape(dims)?.max(axis + 1)?;
         }
         Ok(y)
     }

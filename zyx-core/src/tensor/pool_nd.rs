@@ -3,7 +3,6 @@
 //! Everything here is [`super::pool`] for another number of axes; see there how windows are read.
 
 use super::{Pool, Tensor};
-use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::origin::composed;
 use crate::shape::Shape;
@@ -366,7 +365,8 @@ impl Tensor {
             x.reshape([lead, &[n]].concat())
         };
         let base = flat(&Tensor::zeros(shape.clone(), self.dtype(), self.device()))?;
-        let index = flat(indices)?.cast(DType::I64);
-        base.scatter(-1, &index, &flat(self)?)?.reshape(shape)
+        let index = flat(indices)?.within(op, 0, output.iter().product(), None)?;
+        let axis = lead.len();
+        base.scatter_unchecked(axis, None, &index, &flat(self)?).reshape(shape)
     }
 }

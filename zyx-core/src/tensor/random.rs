@@ -386,7 +386,8 @@ impl Tensor {
         let range = wide.argument(Scalar::from(high.wrapping_sub(low) as u64));
         let offset = wide.argument(Scalar::from(low as u64));
         // Wraps around to negative numbers as it should: the bits are two's complement.
-        Ok(wide.combine(BinaryOp::Rem, &range).combine(BinaryOp::Add, &offset).cast(dtype))
+        let drawn = wide.combine(BinaryOp::Rem, &range).combine(BinaryOp::Add, &offset);
+        Ok(drawn.cast(dtype).known_between(low, high - 1))
     }
 
     /// True with probability `p` (rounded to a multiple of 2^-24), as bool.

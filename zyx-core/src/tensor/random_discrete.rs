@@ -36,7 +36,7 @@ impl Draw<'_> {
         while step > 0 {
             let next = at.add(step as i64)?;
             let inside = next.le(size as i64)?;
-            let bound = table.gather(0, &next.minimum(size as i64)?.sub(1)?)?;
+            let bound = table.gather_unchecked(0, &next.minimum(size as i64)?.sub(1)?);
             let passed = inside.logical_and(bound.le(&flat)?)?;
             at = passed.where_(&next, &at)?;
             step /= 2;
@@ -230,6 +230,7 @@ impl Tensor {
                 true => weights.with_replacement(samples, rng)?,
                 false => weights.race(samples, rng)?,
             };
+            let drawn = drawn.known_below(classes);
             if self.rank() == 1 { drawn.squeeze(0) } else { Ok(drawn) }
         };
         drawn(rng).named(OP)

@@ -311,7 +311,7 @@ impl Tensor {
         let positions = positions.reshape_unchecked(dims.into()).broadcast_unchecked(self.shape());
         let none = positions.constant(Scalar::from_i64(positions.dtype(), extent as i64));
         let first = hit.select(&positions, &none).reduce(BinaryOp::Min, mask);
-        Ok(first.without(mask).cast(DType::I64))
+        Ok(first.without(mask).cast(DType::I64).known_below(extent))
     }
 
     /// Running combination along an axis, inclusive, from the front.

@@ -153,7 +153,7 @@ impl Tensor {
             let reason = "source and destination must have one dtype".to_owned();
             return Err(Tensor::dtype_error(op, &[self, src], reason));
         }
-        let index = index.within(op, 0, self.shape()[axis], None);
+        let index = index.within(op, 0, self.shape()[axis], None)?;
         let ranges: Vec<_> = index.shape().iter().map(|&d| (0, d)).collect();
         let src = src.shrink_unchecked(&ranges);
         let missing = |a: usize| if a == axis { 0 } else { self.shape()[a] - index.shape()[a] };
@@ -180,7 +180,7 @@ impl Tensor {
             let reason = "the index must have one axis".to_owned();
             return Err(Tensor::shape_error(op, &[self, index], reason));
         }
-        let index = index.within(op, 0, self.shape()[axis], None);
+        let index = index.within(op, 0, self.shape()[axis], None)?;
         let index = self.along(axis, &index.flatten());
         if let Some(src) = src {
             if !src.shape().same(index.shape()) {

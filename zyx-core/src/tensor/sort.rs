@@ -58,11 +58,12 @@ impl Tensor {
         let n = self.shape()[axis];
         if n <= SHORT || self.dtype().size() > 4 || self.numel() == 0 {
             let order = self.along_last(axis, n, |rows| rows.keys(descending).key_order());
-            return Ok((self.gather_distinct(axis, &order), order));
+            return Ok((self.gather_distinct(axis, &order), order.known_below(n)));
         }
         let pairs = self.along_last(axis, n, |rows| rows.keys(descending).pairs_by_radix());
         let order = pairs.lower_halves().cast(DType::I64);
-        Ok((self.of_sorted_keys((axis, descending), &pairs, &order)?, order))
+        let sorted = self.of_sorted_keys((axis, descending), &pairs, &order)?;
+        Ok((sorted, order.known_below(n)))
     }
 
     /// The elements whose keys are the upper halves of sorted pairs, made of the keys: a gather
@@ -139,7 +140,8 @@ impl Tensor {
     #[track_caller]
     pub fn argsort(&self, axis: isize, descending: bool) -> Result<Tensor> {
         let _here = composed();
-        Ok(self.order_along("argsort", axis, descending)?.1)
+        let (axis, order) = self.order_along("argsort", axis, descending)?;
+        Ok(order.known_below(self.shape()[axis]))
     }
 
     /// The elements in ascending order along axis 0.
@@ -184,7 +186,7 @@ impl Tensor {
             return Err(Tensor::shape_error("topk", &[self], reason));
         }
         let order = self.along_last(axis, k, |rows| rows.keys(largest).smallest(k));
-        Ok((self.gather_distinct(axis, &order), order))
+        Ok((self.gather_distinct(axis, &order), order.known_below(n)))
     }
 
     /// The `k`-th smallest element along an axis, counted from 1, and its position as `i64`; the
@@ -216,7 +218,8 @@ impl Tensor {
             }
             keys.at_place(&rows.each_row(k - 1))
         });
-        Ok((self.gather_distinct(axis, &at).without(1 << axis), at.without(1 << axis)))
+        let values = self.gather_distinct(axis, &at).without(1 << axis);
+        Ok((values, at.without(1 << axis).known_below(n)))
     }
 
     /// The axis, if rows along it can be sorted.

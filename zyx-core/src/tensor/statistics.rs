@@ -142,7 +142,8 @@ impl Tensor {
             };
             rows.keys(false).at_place(&place.contiguous())
         });
-        Ok((self.gather_distinct(axis, &at).without(1 << axis), at.without(1 << axis)))
+        let values = self.gather_distinct(axis, &at).without(1 << axis);
+        Ok((values, at.without(1 << axis).known_below(n)))
     }
 
     /// The most frequent element along an axis, of several the smallest, and the position of its
@@ -166,14 +167,16 @@ impl Tensor {
         let mut dims = vec![1; self.rank()];
         dims[axis] = self.shape()[axis];
         let numbers = Tensor::iota(dims[axis], DType::I64, self.device());
-        let numbers = numbers.reshape_unchecked(dims.into()).broadcast_unchecked(self.shape());
+        let numbers = numbers.reshape_unchecked((&dims[..]).into());
+        let numbers = numbers.broadcast_unchecked(self.shape());
         let begins = sorted.begins_runs(axis)?;
         let start = begins.select(&numbers, &numbers.like(0.0)).scan(BinaryOp::Max, axis, false);
         let length = numbers.combine(BinaryOp::Sub, &start);
         // The first place where the longest run ends: the end of the smallest such value.
         let at = length.argmax(axis as isize)?.unsqueeze(axis as isize)?;
         let value = sorted.gather_unchecked(axis, &at);
-        Ok((value.without(1 << axis), order.gather_unchecked(axis, &at).without(1 << axis)))
+        let at = order.gather_unchecked(axis, &at).without(1 << axis);
+        Ok((value.without(1 << axis), at.known_below(dims[axis])))
     }
 
     /// The axis, if rows along it can be sorted and have elements.
@@ -314,6 +317,7 @@ impl Tensor {
             .with_gradient(&[&flat], move |_, _, dy| Ok(vec![Some(dy.put_back(0, n, &from))]))?;
         // Where sorted elements went, back at the elements' own places.
         let inverse = order.like(0.0).scatter_unchecked(0, None, &order, &found.inverse);
+        let inverse = inverse.known_below(values.numel());
         Ok(Unique { values, inverse, ..found })
     }
 
@@ -350,6 +354,7 @@ impl Tensor {
         let ranks = occurs.cast(DType::I64).scan(BinaryOp::Add, 0, false).contiguous();
         let inverse = ranks.gather_unchecked(0, &self.cast(DType::I64));
         let inverse = inverse.combine(BinaryOp::Sub, &inverse.like(1.0));
+        let inverse = inverse.known_below(places.numel());
         let above = places.cast(self.dtype());
         let low = above.argument(Scalar::from_bits(self.dtype(), low));
         let values = above.combine(BinaryOp::Add, &low).bitcast(dtype)?;
@@ -413,7 +418,9 @@ impl Tensor {
     pub fn bincount_to(&self, bins: usize) -> Result<Tensor> {
         const OP: &str = "bincount_to";
         self.check_index(OP, self)?;
-        self.within(OP, 0, bins, None).counted(bins).named(OP)
+        let is_checked = self.device().is_checked();
+        let x = if is_checked { self.within(OP, 0, bins, None)? } else { self.clone() };
+        x.counted(bins).named(OP)
     }
 
     /// [`Tensor::bincount_to`] of integers that may be anything.

@@ -185,7 +185,7 @@ impl Listing {
         let sources: Vec<usize> = expr.operands().map(|source| self.position(source)).collect();
         let list = |axes: u16| axes_of(axes).collect();
         let op = match &expr.op {
-            Op::Alias(_) | Op::Copy => {
+            Op::Alias(_) | Op::Within(_) | Op::Copy => {
                 self.known.insert(tensor.id(), (sources[0], tensor));
                 return;
             }
