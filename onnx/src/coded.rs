@@ -343,7 +343,7 @@ impl Coded {
         }
         let table = self.kind.table();
         let table = Tensor::from_slice(&table, [table.len()], self.codes.device())?;
-        let flat = self.codes.flatten().cast(DType::I64);
+        let flat = self.codes.flatten().cast(DType::I64).unchecked_indices();
         Ok(table.index_select(0, &flat)?.reshape(self.codes.shape())?.cast(dtype))
     }
 

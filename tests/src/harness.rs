@@ -122,6 +122,7 @@ macro_rules! conformance_cases {
             }
             matmul { all shapes, all fused, all biases, once mixed, once integers, once quantised, }
             index { all gather, all select, all scatter, all long_scatters, once one_hot, }
+            indices { once all, once known, }
             layer {
                 floats softmax, floats normalise, floats cross_entropy, floats losses,
                 floats picking,

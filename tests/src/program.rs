@@ -126,9 +126,13 @@ impl Step {
             Step::Position(_, x, axis) => v[*x].argmin(*axis as isize),
             Step::Cumsum(x, axis) => v[*x].cumsum(*axis as isize),
             Step::Matmul(x, y) => v[*x].matmul(&v[*y]),
-            Step::Gather(x, axis, i) => v[*x].gather(*axis as isize, &v[*i]),
-            Step::Select(x, axis, i) => v[*x].index_select(*axis as isize, &v[*i]),
-            Step::ScatterAdd(x, axis, i, s) => v[*x].scatter_add(*axis as isize, &v[*i], &v[*s]),
+            Step::Gather(x, axis, i) => v[*x].gather(*axis as isize, &v[*i].unchecked_indices()),
+            Step::Select(x, axis, i) => {
+                v[*x].index_select(*axis as isize, &v[*i].unchecked_indices())
+            }
+            Step::ScatterAdd(x, axis, i, s) => {
+                v[*x].scatter_add(*axis as isize, &v[*i].unchecked_indices(), &v[*s])
+            }
             Step::Cat(x, y, axis) => Tensor::cat(&[&v[*x], &v[*y]], *axis as isize),
             Step::Contiguous(x) => Ok(v[*x].contiguous()),
         }

@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
 use zyx_core::{
-    Conv1dOptions, Conv2dOptions, CrossEntropy, DType, Device, Element, Pool2d, Reduction, Result,
-    Runtime, Tensor,
+    Conv1dOptions, Conv2dOptions, CrossEntropy, DType, Device, Element, Error, Pool2d, Reduction,
+    Result, Runtime, Tensor,
 };
 
 fn device() -> Device {
@@ -101,12 +101,15 @@ fn item<T: Element>(x: Result<Tensor>) -> T {
 }
 
 #[test]
-fn classes_out_of_range_give_nan_not_a_wrong_loss() {
+fn classes_out_of_range_are_errors_unless_they_are_ignored() {
     let d = &device();
     let logits = Tensor::new([[1f32, 2.0], [3.0, 4.0]], d).unwrap();
     for wrong in [2i64, -1, i64::MAX] {
         let target = Tensor::new([0, wrong], d).unwrap();
-        assert!(item::<f32>(logits.cross_entropy(&target)).is_nan());
+        let error = logits.cross_entropy(&target).unwrap_err();
+        assert!(matches!(error, Error::Index { op: "cross_entropy", .. }), "{error}");
+        let unchecked = target.unchecked_indices();
+        assert!(item::<f32>(logits.cross_entropy(&unchecked)).is_nan());
         let options = CrossEntropy { ignore_index: Some(wrong), ..Default::default() };
         let loss: f32 = item(logits.cross_entropy_with(&target, options));
         assert!((loss - 1.313_261_6).abs() < 1e-6, "{loss}");

@@ -337,24 +337,17 @@ fn gather(py: Python<'_>, t: &Tensor, indices: &[Advanced], together: bool) -> P
         let joined: usize = extents.iter().product();
         let rows = t.permute([&front[..], &others].concat())?;
         let rows = rows.reshape([&[joined], &kept[..]].concat())?;
-        let (mut place, mut inside): (Option<Tensor>, Option<Tensor>) = (None, None);
+        let mut place: Option<Tensor> = None;
         for (Advanced { index, .. }, &extent) in indices.iter().zip(&extents) {
-            let index = index.to_device(t.device())?.cast(DType::I64).expand(common.clone())?;
-            let index = index.lt(0)?.where_(index.add(extent as i64)?, &index)?;
-            let fits = index.ge(0)?.bitwise_and(index.lt(extent as i64)?)?;
-            inside = Some(match inside {
-                None => fits,
-                Some(inside) => inside.bitwise_and(fits)?,
-            });
+            let index = index.to_device(t.device())?.cast(DType::I64);
+            let index = index.positions_within("index", extent)?.expand(common.clone())?;
             place = Some(match place {
                 None => index,
                 Some(place) => place.mul(extent as i64)?.add(index)?,
             });
         }
-        let (Some(place), Some(inside)) = (place, inside) else { return Ok(t.clone()) };
-        // Beyond the end is nowhere: zero.
-        let place = inside.where_(place, joined as i64)?;
-        let found = rows.index_select(0, &place.flatten())?;
+        let Some(place) = place else { return Ok(t.clone()) };
+        let found = rows.index_select(0, &place.flatten().unchecked_indices())?;
         let found = found.reshape([common.dims(), &kept].concat())?;
         if !together {
             return Ok(found);

@@ -180,7 +180,7 @@ pub(super) fn rotary(
     let angles = |table: &Tensor| -> Result<Tensor> {
         let rows = match positions {
             Some(positions) => {
-                let rows = table.index_select(0, &positions.flatten())?;
+                let rows = table.index_select(0, &positions.flatten().unchecked_indices())?;
                 let shape: Vec<usize> =
                     positions.shape().iter().copied().chain([table.shape()[1]]).collect();
                 rows.reshape(shape)?

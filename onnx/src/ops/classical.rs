@@ -162,7 +162,7 @@ pub(super) fn array_feature_extractor(call: &Call<'_>) -> Values {
         index.ints().iter().try_for_each(|&at| call.axis(at, width).map(drop))?;
     }
     shape.push(picked);
-    let index = call.tensor(1)?.cast(DType::I64).flatten();
+    let index = call.tensor(1)?.cast(DType::I64).flatten().unchecked_indices();
     one(call.tensor(0)?.index_select(-1, &index)?.reshape(shape)?)
 }
 

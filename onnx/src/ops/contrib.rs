@@ -314,7 +314,8 @@ pub(super) fn embed_layer_norm(call: &Call<'_>) -> Values {
     let rows = |table: usize, index: &Tensor| -> Result<Tensor> {
         let table = call.tensor(table)?;
         let shape = [index.shape().dims(), table.shape().get(1..).unwrap_or_default()].concat();
-        table.index_select(0, &index.flatten().cast(DType::I64))?.reshape(shape)
+        let index = index.flatten().cast(DType::I64).unchecked_indices();
+        table.index_select(0, &index)?.reshape(shape)
     };
     let positions = match call.optional_tensor(8)? {
         Some(positions) => positions,

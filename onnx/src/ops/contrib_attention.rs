@@ -370,7 +370,8 @@ pub(super) fn group_query_attention(call: &Call<'_>) -> Values {
             }
             _ => return new.pad([(0, 0), (0, 0), (0, room - length), (0, 0)]),
         };
-        cache.scatter(2, &at.reshape([batch, 1, length, 1])?.broadcast_to(new.shape())?, new)
+        let at = at.reshape([batch, 1, length, 1])?.broadcast_to(new.shape())?;
+        cache.scatter(2, &at.unchecked_indices(), new)
     };
     let (k, v) = (write(call.optional_tensor(3)?, &k)?, write(call.optional_tensor(4)?, &v)?);
     let keys = positions(k.shape()[2], call);

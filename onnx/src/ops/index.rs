@@ -41,10 +41,11 @@ pub(super) fn gather(call: &Call<'_>) -> Values {
     one(call.tensor(0)?.index_select(axis as isize, &index)?.reshape(out)?)
 }
 
-/// Positions on an axis of so many elements, counted from the front.
+/// Positions on an axis of so many elements, counted from the front. The standard leaves open what positions out of
+/// range do: here they give zero, and write nowhere.
 pub(super) fn from_front(index: &Tensor, n: usize) -> Result<Tensor> {
     let index = index.cast(DType::I64);
-    index.lt(0)?.where_(index.add(n as i64)?, &index)
+    Ok(index.lt(0)?.where_(index.add(n as i64)?, &index)?.unchecked_indices())
 }
 
 pub(super) fn gather_elements(call: &Call<'_>) -> Values {
@@ -68,7 +69,7 @@ fn flat_positions(index: &Tensor, extents: &[usize]) -> Result<Tensor> {
         });
     }
     match at {
-        Some(at) => Ok(at),
+        Some(at) => Ok(at.unchecked_indices()),
         None => {
             let rank = index.rank();
             Ok(Tensor::zeros(&index.shape()[..rank - 1], DType::I64, index.device()))
@@ -94,7 +95,7 @@ pub(super) fn gather_nd(call: &Call<'_>) -> Values {
     let rows: usize = index.shape()[batch..index.rank() - 1].iter().product();
     let at = flat_positions(&index, &x.shape()[batch..batch + depth])?.reshape([outer, rows])?;
     let base = Tensor::iota(outer, DType::I64, x.device()).mul(middle as i64)?.unsqueeze(1)?;
-    let at = at.add(base)?.flatten();
+    let at = at.add(base)?.flatten().unchecked_indices();
     let shape: Vec<usize> = index.shape()[..index.rank() - 1]
         .iter()
         .chain(&x.shape()[batch + depth..])
@@ -245,7 +246,7 @@ pub(super) fn tensor_scatter(call: &Call<'_>) -> Values {
     let at = Tensor::iota(written, DType::I64, call.device()).reshape(row)?.add(&start)?;
     let at = match call.string_or("mode", "linear")? {
         "circular" => at.remainder(n as i64)?,
-        _ => at,
+        _ => at.unchecked_indices(),
     };
     one(cache.scatter(axis as isize, &at.broadcast_to(update.shape())?, &update)?)
 }

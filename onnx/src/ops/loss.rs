@@ -19,7 +19,7 @@ fn options(call: &Call<'_>) -> Result<CrossEntropy> {
 }
 
 pub(super) fn negative_log_likelihood(call: &Call<'_>) -> Values {
-    let (x, target) = (call.tensor(0)?, call.tensor(1)?);
+    let (x, target) = (call.tensor(0)?, call.tensor(1)?.unchecked_indices());
     let loss = match call.optional_tensor(2)? {
         Some(weight) => x.nll_loss_weighted(&target, &weight, options(call)?)?,
         None => x.nll_loss(&target, options(call)?)?,
@@ -29,7 +29,7 @@ pub(super) fn negative_log_likelihood(call: &Call<'_>) -> Values {
 
 /// The logarithms of the probabilities come along.
 pub(super) fn softmax_cross_entropy(call: &Call<'_>) -> Values {
-    let (x, target) = (call.tensor(0)?, call.tensor(1)?);
+    let (x, target) = (call.tensor(0)?, call.tensor(1)?.unchecked_indices());
     let weight = call.optional_tensor(2)?;
     let loss = x.cross_entropy_weighted(&target, weight.as_ref(), options(call)?)?.cast(x.dtype());
     if call.node.outputs.len() < 2 {

@@ -173,7 +173,8 @@ pub(super) fn max_unpool(call: &Call<'_>) -> Values {
     let numel = Shape::from(own.as_slice()).checked_numel();
     let numel = numel.ok_or_else(|| call.error(format!("an output of {own:?} is too large")))?;
     let flat = Tensor::zeros([numel], x.dtype(), call.device());
-    let y = flat.scatter(0, &at.cast(DType::I64).flatten(), &x.flatten())?.reshape(own.clone())?;
+    let at = at.cast(DType::I64).flatten().unchecked_indices();
+    let y = flat.scatter(0, &at, &x.flatten())?.reshape(own.clone())?;
     let Some(told) = call.optional_ints(2)? else { return one(y) };
     let told = call.sizes(&told)?;
     if told.len() != own.len() || told.iter().zip(&own).any(|(told, own)| told < own) {
@@ -215,7 +216,7 @@ pub(super) fn max_roi(call: &Call<'_>) -> Values {
     let across = inside(1, columns, width)?.reshape([regions, 1, 1, columns, width])?;
     let down = inside(0, rows, height)?.reshape([regions, 1, rows, 1, height])?;
     let lowest = Tensor::scalar(f64::NEG_INFINITY, call.device()).cast(x.dtype());
-    let images = x.index_select(0, &of)?;
+    let images = x.index_select(0, &of.unchecked_indices())?;
     // [regions, channels, height, columns], then [regions, channels, rows, columns].
     let y = across.where_(images.unsqueeze(3)?, &lowest)?.amax(-1)?;
     let y = down.where_(y.transpose(2, 3)?.unsqueeze(2)?, &lowest)?.amax(-1)?;

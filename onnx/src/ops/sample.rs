@@ -139,7 +139,7 @@ impl<'a> Samples<'a> {
         }
         let channels = self.rows.shape()[0];
         let read = |part: Part| {
-            let at = part.at.broadcast_to(self.shape)?.flatten();
+            let at = part.at.broadcast_to(self.shape)?.flatten().unchecked_indices();
             let values = self.rows.index_select(1, &at)?;
             let mut values = values.reshape([&[channels], self.shape].concat())?.transpose(0, 1)?;
             if let Some(weight) = part.weight {

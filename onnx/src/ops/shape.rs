@@ -373,7 +373,7 @@ pub(super) fn reverse_sequence(call: &Call<'_>) -> Values {
     shape[time] = x.shape()[time];
     let steps = Tensor::iota(x.shape()[time], DType::I64, call.device()).reshape(shape)?;
     let from = steps.lt(&lengths)?.where_(lengths.sub(&steps)?.sub(1)?, &steps)?;
-    one(x.gather(time as isize, &from.broadcast_to(x.shape())?)?)
+    one(x.gather(time as isize, &from.broadcast_to(x.shape())?.unchecked_indices())?)
 }
 
 pub(super) fn center_crop_pad(call: &Call<'_>) -> Values {

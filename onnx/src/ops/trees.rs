@@ -114,7 +114,7 @@ impl Trees {
         let mut at =
             Tensor::from_slice(&roots, [1, trees], device)?.broadcast_to([examples, trees])?;
         for _ in 0..depth {
-            let x = x.gather(1, &feature.take(&at)?)?;
+            let x = x.gather(1, &feature.take(&at)?.unchecked_indices())?;
             let s = split.take(&at)?;
             let mut holds: Option<Tensor> = None;
             for &kind in &used {
@@ -138,6 +138,7 @@ impl Trees {
             }
             // Kept, as the next level asks for it several times.
             at = holds.where_(&ways[0].take(&at)?, &ways[1].take(&at)?)?.contiguous();
+            at = at.unchecked_indices();
         }
         let most = self.nodes.iter().map(|node| node.votes.len()).max().unwrap_or(0).max(1);
         let vote = |node: &Node, k: usize| node.votes.get(k).copied().unwrap_or((-1, 0.0));
@@ -147,7 +148,7 @@ impl Trees {
         let (to, weights) = (Tensor::from_slice(&to, [to.len()], device)?, floats(&weights)?);
         let at = at.unsqueeze(2)?.mul(most as i64)?;
         let at = at.add(Tensor::iota(most, DType::I64, device))?;
-        let at = at.reshape([examples, trees * most, 1])?;
+        let at = at.reshape([examples, trees * most, 1])?.unchecked_indices();
         let hit = to.take(&at)?.eq(Tensor::iota(targets, DType::I64, device))?;
         let weights = weights.take(&at)?;
         let picked = |fill: f64| hit.where_(&weights, fill);
@@ -426,7 +427,7 @@ pub(super) fn classifier(call: &Call<'_>) -> Values {
         None => {
             let numbers: Vec<Scalar> = ints.iter().map(|&label| label.into()).collect();
             let table = Host::new([numbers.len()], DType::I64, numbers).tensor(call.device())?;
-            Value::Tensor(table.take(&labels)?)
+            Value::Tensor(table.take(&labels.unchecked_indices())?)
         }
     };
     Ok([one_value(labels)?, vec![y]].concat())

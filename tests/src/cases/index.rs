@@ -1,4 +1,4 @@
-//! Picking and placing by index tensors, with indices out of range in both directions.
+//! Picking and placing by index tensors, with unchecked indices out of range in both directions.
 
 use crate::values::moderate;
 use crate::{Array, Check, Rng, Val, oracle};
@@ -36,13 +36,13 @@ pub fn gather(device: &Device, dtype: DType) {
         let x = moderate(dtype, dims, &mut rng);
         let axis = dims.len() - 1;
         let index = indices(DType::I64, picked, dims[axis], &mut rng);
-        let got = check.input(&x).gather(axis as isize, &check.input(&index));
+        let got = check.input(&x).gather(axis as isize, &check.input(&index).unchecked_indices());
         check.equal(format!("gather {dims:?} {picked:?}"), got, &x.gather(axis, &index));
         let (mut p, mut q) = (dims.to_vec(), picked.to_vec());
         p.reverse();
         q.reverse();
         let (x, index) = (x.reshape(&p), index.reshape(&q));
-        let got = check.input(&x).gather(0, &check.input(&index));
+        let got = check.input(&x).gather(0, &check.input(&index).unchecked_indices());
         check.equal(format!("gather {p:?} {q:?} along 0"), got, &x.gather(0, &index));
     }
     check.finish();
@@ -60,7 +60,7 @@ pub fn select(device: &Device, dtype: DType) {
             continue;
         }
         let index = indices(kind, &[9], 5, &mut rng);
-        let i = check.input(&index);
+        let i = check.input(&index).unchecked_indices();
         for axis in 0..2usize {
             let want = x.gather(axis, &x.along(axis, &index));
             let what = format!("index_select {axis} by {kind}");
@@ -68,7 +68,11 @@ pub fn select(device: &Device, dtype: DType) {
         }
         let index = index.reshape(&[3, 1, 3]);
         let want = x.gather(0, &x.along(0, &index.reshape(&[9]))).reshape(&[3, 1, 3, 5]);
-        check.equal(format!("embedding by {kind}"), a.embedding(&check.input(&index)), &want);
+        check.equal(
+            format!("embedding by {kind}"),
+            a.embedding(&check.input(&index).unchecked_indices()),
+            &want,
+        );
     }
     let float = check.input(&moderate(DType::F32, &[3], &mut rng));
     check.refused("float indices", a.index_select(0, &float), &["index_select", "f32"]);
@@ -95,7 +99,8 @@ pub fn scatter(device: &Device, dtype: DType) {
         moved[axis] = n;
         let src = moderate(dtype, &moved, &mut rng);
         let index = indices(DType::I64, &moved, dims[axis], &mut rng);
-        let (a, i, s) = (check.input(&base), check.input(&index), check.input(&src));
+        let (a, i, s) =
+            (check.input(&base), check.input(&index).unchecked_indices(), check.input(&src));
         let got = a.scatter(axis as isize, &i, &s);
         check.equal(
             format!("scatter {dims:?} {axis}"),
@@ -123,7 +128,8 @@ pub fn long_scatters(device: &Device, dtype: DType) {
         moved[axis] = n;
         let src = moderate(dtype, &moved, &mut rng);
         let index = indices(DType::I64, &moved, dims[axis], &mut rng);
-        let (a, i, s) = (check.input(&base), check.input(&index), check.input(&src));
+        let (a, i, s) =
+            (check.input(&base), check.input(&index).unchecked_indices(), check.input(&src));
         let got = a.scatter_add(axis as isize, &i, &s);
         let want = base.scatter(axis, true, &index, &src);
         check.equal(format!("scatter_add of {n} to {dims:?}"), got, &want);
@@ -175,7 +181,7 @@ pub fn one_hot(device: &Device) {
     let mut check = Check::new(device);
     for dtype in check.dtypes().filter(|d| d.is_int()) {
         let x = Array::ints(dtype, &[2, 3], &[0, 1, 2, 5, -1, 100]);
-        check.equal(dtype, check.input(&x).one_hot(4), &x.one_hot(4));
+        check.equal(dtype, check.input(&x).unchecked_indices().one_hot(4), &x.one_hot(4));
     }
     check.finish();
 }

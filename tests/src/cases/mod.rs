@@ -16,6 +16,7 @@ pub mod functional;
 pub mod gradient;
 pub mod gradient_ops;
 pub mod index;
+pub mod indices;
 pub mod large;
 pub mod layer;
 pub mod maths;

@@ -24,7 +24,7 @@ impl Tensor {
     }
 
     /// The elements at positions of the flattened tensor, in the shape of `index`. Negative
-    /// positions count from the end; those out of range give zero.
+    /// positions count from the end.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -35,7 +35,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When `index` does not hold integers or is on another device.
+    /// When `index` does not hold integers or is on another device; when a position is out of range, at the call or when
+    /// the result is read.
     #[track_caller]
     pub fn take(&self, index: &Tensor) -> Result<Tensor> {
         self.check_index("take", index)?;
@@ -57,7 +58,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When ranks differ or shapes do not broadcast, or `index` does not hold integers.
+    /// When ranks differ or shapes do not broadcast, or `index` does not hold integers; when a position is out of range,
+    /// at the call or when the result is read.
     #[track_caller]
     pub fn take_along_dim(&self, index: &Tensor, axis: Option<isize>) -> Result<Tensor> {
         const OP: &str = "take_along_dim";
@@ -104,7 +106,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When `index` and `src` differ in the number of elements, or dtypes do not fit.
+    /// When `index` and `src` differ in the number of elements, or dtypes do not fit; when a position is out of range, at
+    /// the call or when the result is read.
     #[track_caller]
     pub fn put(&self, index: &Tensor, src: &Tensor, accumulate: bool) -> Result<Tensor> {
         self.check_index("put", index)?;

@@ -1,7 +1,7 @@
 //! Methods that pick or place elements by index tensors.
 //!
-//! An index out of range gathers zero and scatters nothing, on every device. Indices may have
-//! any integer dtype.
+//! An index out of range is an error: at the call where it is known, else where the result is read (`indices.rs`).
+//! Indices may have any integer dtype.
 
 use super::{History, Tensor};
 use crate::dtype::DType;
@@ -37,7 +37,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When ranks differ, another axis is too long, or `index` does not hold integers.
+    /// When ranks differ, another axis is too long, or `index` does not hold integers; when an index is out of range,
+    /// at the call or when the result is read.
     #[track_caller]
     pub fn gather(&self, axis: isize, index: &Tensor) -> Result<Tensor> {
         self.check_index("gather", index)?;
@@ -74,7 +75,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When the axis is out of range or `index` is not a vector of integers.
+    /// When the axis is out of range or `index` is not a vector of integers; when an index is out of range, at the call
+    /// or when the result is read.
     #[track_caller]
     pub fn index_select(&self, axis: isize, index: &Tensor) -> Result<Tensor> {
         self.check_index("index_select", index)?;
@@ -135,7 +137,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When `self` is not a matrix or `index` does not hold integers.
+    /// When `self` is not a matrix or `index` does not hold integers; when an index is out of range, at the call or when
+    /// the result is read.
     #[track_caller]
     pub fn embedding(&self, index: &Tensor) -> Result<Tensor> {
         if self.rank() != 2 {
@@ -207,7 +210,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When shapes or dtypes do not fit, or `index` does not hold integers.
+    /// When shapes or dtypes do not fit, or `index` does not hold integers; when an index is out of range, at the call or
+    /// when the result is read.
     #[track_caller]
     pub fn scatter(&self, axis: isize, index: &Tensor, src: &Tensor) -> Result<Tensor> {
         self.scatter_checked("scatter", None, axis, index, src)
@@ -225,7 +229,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When shapes or dtypes do not fit, or `index` does not hold integers.
+    /// When shapes or dtypes do not fit, or `index` does not hold integers; when an index is out of range, at the call or
+    /// when the result is read.
     #[track_caller]
     pub fn scatter_add(&self, axis: isize, index: &Tensor, src: &Tensor) -> Result<Tensor> {
         self.scatter_checked("scatter_add", Some(BinaryOp::Add), axis, index, src)
@@ -242,7 +247,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When the elements are not integers.
+    /// When the elements are not integers; when one is out of range, at the call or when the result is read.
     #[track_caller]
     pub fn one_hot(&self, classes: usize) -> Result<Tensor> {
         self.check_index("one_hot", self)?;

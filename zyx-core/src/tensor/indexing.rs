@@ -43,7 +43,8 @@ pub enum Index {
     NewAxis,
     /// As many whole axes as the other parts leave; at most once.
     Ellipsis,
-    /// Positions of integers along one axis, or a mask of bools over as many axes as it has.
+    /// Positions of integers along one axis, negative ones from its end, or a mask of bools over as many axes as it has.
+    /// A position out of range is an error, at the call or when the result is read.
     Tensor(Tensor),
 }
 

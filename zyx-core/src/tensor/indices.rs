@@ -127,6 +127,15 @@ impl Tensor {
         self.restricted(Arc::new(Check { range: Range::between(min, max), flagged: None }))
     }
 
+    /// These positions on an axis of so many elements, counted from the front; an error of this method if one is out
+    /// of range. For bindings that index themselves.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn positions_within(&self, op: &'static str, extent: usize) -> Result<Tensor> {
+        self.check_index(op, self)?;
+        self.wrapped(op, extent)
+    }
+
     /// These indices with no check of their range: out of range they gather zero and scatter nothing. For
     /// formats that define an operation so.
     #[doc(hidden)]

@@ -51,7 +51,7 @@ impl Tensor {
     /// Mean cross entropy of logits `[n, classes, ..]` (or `[classes]`) against class numbers
     /// `[n, ..]` (or a scalar) of any integer dtype: `logsumexp(x) - x[target]`, exact for logits of any size.
     ///
-    /// A class number out of range makes the loss NaN.
+    /// A class number out of range is an error, at the call or when the loss is read.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -110,7 +110,8 @@ impl Tensor {
     }
 
     /// Mean negative log-likelihood of log-probabilities `[n, classes, ..]` (or `[classes]`)
-    /// against class numbers `[n, ..]`: `-x[target]`. A class number out of range makes it NaN.
+    /// against class numbers `[n, ..]`: `-x[target]`. A class number out of range is an
+    /// error, at the call or when the loss is read.
     ///
     /// ```
     /// # use zyx_core::{CrossEntropy, Runtime, Tensor};

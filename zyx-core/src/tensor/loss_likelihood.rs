@@ -41,7 +41,7 @@ impl Tensor {
     ///
     /// The mean over class numbers is weighted by the classes' factors, that over probabilities
     /// is over positions, as in PyTorch. `ignore_index` does not apply to probabilities. A class
-    /// number out of range makes the loss NaN.
+    /// number out of range is an error, at the call or when the loss is read.
     ///
     /// ```
     /// # use zyx_core::{CrossEntropy, Runtime, Tensor};

@@ -243,7 +243,7 @@ impl Tensor {
     /// Hinges of several classes: the mean over classes `j` other than the target `y` of
     /// `max(0, margin - x[y] + x[j])^p`, of scores `[n, classes]` or `[classes]` and class numbers
     /// `[n]` or a scalar. (The divisor is the number of all classes.) A class number out of range
-    /// makes the loss NaN.
+    /// is an error, at the call or when the loss is read.
     ///
     /// ```
     /// # use zyx_core::{MultiMargin, Runtime, Tensor};

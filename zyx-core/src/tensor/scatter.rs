@@ -1,7 +1,7 @@
 //! Placing elements by indices: reductions into places, sums, copies and fills along an axis,
 //! slices put into a tensor.
 //!
-//! Places out of range get nothing, on every device. Of several values for one place, reductions
+//! Places out of range are errors where the result is read. Of several values for one place, reductions
 //! combine all and copies keep the last in row-major order, whatever the device. Tensors are
 //! immutable: each method gives a new one.
 
@@ -45,7 +45,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When shapes or dtypes do not fit, or `index` does not hold integers.
+    /// When shapes or dtypes do not fit, or `index` does not hold integers; when an index is out of range, at the call or
+    /// when the result is read.
     #[track_caller]
     pub fn scatter_reduce(
         &self,
@@ -212,7 +213,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When shapes or dtypes do not fit, or `index` does not hold integers.
+    /// When shapes or dtypes do not fit, or `index` does not hold integers; when an index is out of range, at the call or
+    /// when the result is read.
     #[track_caller]
     pub fn index_add(
         &self,
@@ -245,7 +247,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When shapes or dtypes do not fit, or `index` does not hold integers.
+    /// When shapes or dtypes do not fit, or `index` does not hold integers; when an index is out of range, at the call or
+    /// when the result is read.
     #[track_caller]
     pub fn index_copy(&self, axis: isize, index: &Tensor, src: &Tensor) -> Result<Tensor> {
         let (axis, index) = self.vector_of_places("index_copy", axis, index, Some(src))?;

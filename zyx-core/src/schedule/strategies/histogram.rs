@@ -206,7 +206,7 @@ mod tests {
             let base = Tensor::from_slice(&base, [2, 3, places], &d).unwrap();
             let index: Vec<i64> =
                 (0..rows * n).map(|i| (i * 7919 % (places + 5)) as i64 - 2).collect();
-            let index = Tensor::from_slice(&index, [2, 3, n], &d).unwrap();
+            let index = Tensor::from_slice(&index, [2, 3, n], &d).unwrap().unchecked_indices();
             let x: Vec<i32> = (0..rows * n).map(|i| i as i32 % 11 - 4).collect();
             let x = Tensor::from_slice(&x, [2, 3, n], &d).unwrap();
             let y = base.scatter_add(2, &index, &x).unwrap();
