@@ -1,11 +1,13 @@
 """Exceptions have the types that users of PyTorch and NumPy expect, and the Rust error's text."""
 
+import math
 import os
 import subprocess
 import sys
 
 import pytest
 import zyx
+import zyx.nn.functional as F
 
 
 def test_types():
@@ -69,6 +71,50 @@ def test_memory_that_is_not_there():
         zyx.zeros(1 << 62).numpy()
 
 
+def out_of_range(device):
+    """Calls with an index or a class number out of range, as functions of how the index comes about."""
+    x = zyx.arange(12.0, device=device).reshape(4, 3)
+    w = zyx.tensor([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]], device=device, requires_grad=True)
+    zero = zyx.zeros((2, 3), device=device)
+    return [
+        ([0, 7], lambda i: F.cross_entropy(w, i)),
+        ([0, -1], lambda i: F.nll_loss(w, i)),
+        ([9, 0], lambda i: x.index_select(0, i)),
+        ([0, 4], lambda i: x.gather(0, i.reshape(2, 1))),
+        ([0, -1], lambda i: x.scatter(0, i.reshape(2, 1), zero[:, :1])),
+        ([4, 0], lambda i: x.index_add(0, i, zero)),
+        ([0, 5], lambda i: F.one_hot(i, 5)),
+        ([-5, 0], lambda i: x[i]),
+        ([0, 3], lambda i: x[:, i]),
+        ([12, 0], lambda i: x.take(i)),
+        ([0, 9], lambda i: F.embedding(i, x)),
+    ]
+
+
+@pytest.mark.parametrize("spec", ["cpu", "reference"])
+def test_indices_out_of_range(spec):
+    device = zyx.Device(spec)
+    key = zyx.tensor([5, 1], device=device)
+    for index, call in out_of_range(device):
+        given = zyx.tensor(index, device=device)
+        good = zyx.tensor([0, 1], device=device)
+        with pytest.raises(IndexError, match="the index is"):
+            call(given).tolist()
+        # Nothing is known of what is computed before it is read, and then it is an error each time.
+        y = call(given ^ key ^ key)
+        for _ in range(2):
+            with pytest.raises(IndexError, match="the index is .* out of range"):
+                y.tolist()
+        with pytest.raises(IndexError):
+            zyx.jit(call)(given).tolist()
+        call(good).tolist(), call(good ^ key ^ key).tolist(), zyx.jit(call)(good).tolist()
+        assert (key * 2).tolist() == [10, 2]
+    with pytest.raises(IndexError):
+        zyx.nn.Embedding(4, 2)(zyx.tensor([9])).tolist()
+    ignored = zyx.tensor([2, -100])
+    assert math.isfinite(F.cross_entropy(zyx.zeros((2, 3)), ignored).item())
+
+
 def test_checked_mode():
     device = zyx.Device("reference")
     x = zyx.tensor([[1.0, 0.0], [4.0, 2.0]], device=device)
@@ -80,11 +126,11 @@ def test_checked_mode():
         z = zyx.nn.functional.embedding(index, x)  # line B
         line = test_checked_mode.__code__.co_firstlineno + 6
         cases = [
-            (y.sum(), r"log: the result is -inf at \[0, 1\], where the operand is 0", line),
-            (z + 1, r"embedding: the index is 7 at \[1\], out of range 0 to 1", line + 2),
+            (y.sum(), ValueError, r"log: the result is -inf at \[0, 1\], where the operand is 0", line),
+            (z + 1, IndexError, r"embedding: the index is 7 at \[1\], out of range 0 to 1", line + 2),
         ]
-        for tensor, text, line in cases:
-            with pytest.raises(ValueError, match=text) as caught:
+        for tensor, error, text, line in cases:
+            with pytest.raises(error, match=text) as caught:
                 tensor.tolist()
             assert f", at {__file__}:{line}" in str(caught.value)
         assert (x * 2).tolist() == [[2, 0], [8, 4]]
