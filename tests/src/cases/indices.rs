@@ -132,7 +132,7 @@ fn rows() -> Vec<Row> {
 const NO_INDICES: &[&str] = &[
     // Targets are numbers, classes by all or none, or directions.
     "bce_loss",
-    "bce_with_logits",
+    "bce_with_logits_loss",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "cosine_embedding_loss",
@@ -140,6 +140,7 @@ const NO_INDICES: &[&str] = &[
     "hinge_embedding_loss",
     "huber_loss",
     "kl_div",
+    "kl_div_loss",
     "l1_loss",
     "margin_ranking_loss",
     "mse_loss",

@@ -213,15 +213,23 @@ impl Tensor {
     }
 
     /// A range that all elements of these integers are in: of data, as far as it is known without waiting; of
-    /// anything else, as its operations tell.
+    /// anything else, as its operations tell. Not for a thread that holds the device's gate.
     pub(crate) fn index_range(&self) -> Range {
-        Ranges { nodes: MAX_NODES, of_buffer: Buffer::range }.of(self)
+        let mut ranges = Ranges { nodes: MAX_NODES, unread: Vec::new() };
+        let range = ranges.of(self);
+        if ranges.unread.is_empty() {
+            return range;
+        }
+        // Looked at only now, since whoever holds the gate may wait for a history.
+        for (buffer, dtype, elements) in ranges.unread {
+            buffer.range(dtype, elements);
+        }
+        self.index_range_here()
     }
 
-    /// [`Tensor::index_range`] for a thread that holds the device's gate.
+    /// [`Tensor::index_range`] as far as it was noted.
     pub(crate) fn index_range_here(&self) -> Range {
-        Ranges { nodes: MAX_NODES, of_buffer: |buffer, dtype, _| buffer.noted_range(dtype) }
-            .of(self)
+        Ranges { nodes: MAX_NODES, unread: Vec::new() }.of(self)
     }
 }
 
@@ -229,7 +237,8 @@ impl Tensor {
 struct Ranges {
     /// How many more nodes may be looked at.
     nodes: u32,
-    of_buffer: fn(&Buffer, DType, usize) -> Range,
+    /// Data that the host could look at.
+    unread: Vec<(Buffer, DType, usize)>,
 }
 
 impl Ranges {
@@ -237,7 +246,11 @@ impl Ranges {
         let dtype = x.dtype();
         let all = Range::of_dtype(dtype);
         if let Some(buffer) = x.value() {
-            return (self.of_buffer)(buffer, dtype, x.numel());
+            let noted = buffer.noted_range(dtype);
+            if !noted.exact && dtype.is_int() {
+                self.unread.push((buffer.clone(), dtype, x.numel()));
+            }
+            return noted;
         }
         if self.nodes == 0 || x.is_empty() {
             return all;
