@@ -272,6 +272,11 @@ fn movement() -> Vec<Call> {
 fn indexing() -> Vec<Call> {
     calls! {
         gather |s| { let x = s.x(); x.gather(s.axis(), &s.index(&x))? };
+        unchecked_indices |s| { let x = s.x(); s.index(&x).unchecked_indices() };
+        positions_within |s| {
+            let x = s.x();
+            s.index(&x).positions_within("positions_within", s.size())?
+        };
         index_select |s| { let x = s.x(); x.index_select(s.axis(), &s.index(&x))? };
         embedding |s| { let x = s.x(); x.embedding(&s.index(&x))? };
         scatter |s| {

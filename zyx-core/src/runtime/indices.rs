@@ -168,6 +168,12 @@ impl Note {
             Some(bound) => (bound.op, bound.allowed()),
             None => ("index", String::new()),
         };
+        let far = Flag::ENCODED_ZERO - 1;
+        let index = match index {
+            index if index <= -far => format!("{} or less", -far),
+            index if index >= far => format!("{far} or more"),
+            index => index.to_string(),
+        };
         let reason = format!("the index is {index}, {allowed}");
         Error::Index { op, reason, place: self.place.to_string() }
     }

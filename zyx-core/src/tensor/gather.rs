@@ -39,8 +39,13 @@ impl Tensor {
     /// the result is read.
     #[track_caller]
     pub fn take(&self, index: &Tensor) -> Result<Tensor> {
-        self.check_index("take", index)?;
-        let at = index.wrapped("take", self.numel())?.flatten();
+        self.take_as("take", index)
+    }
+
+    #[track_caller]
+    fn take_as(&self, op: &'static str, index: &Tensor) -> Result<Tensor> {
+        self.check_index(op, index)?;
+        let at = index.wrapped(op, self.numel())?.flatten();
         let picked = self.flatten().gather_unchecked(0, &at);
         Ok(picked.reshape_unchecked(index.shape().clone()))
     }
@@ -64,7 +69,7 @@ impl Tensor {
     pub fn take_along_dim(&self, index: &Tensor, axis: Option<isize>) -> Result<Tensor> {
         const OP: &str = "take_along_dim";
         self.check_index(OP, index)?;
-        let Some(axis) = axis else { return self.take(&index.flatten()).named(OP) };
+        let Some(axis) = axis else { return self.take_as(OP, &index.flatten()) };
         let axis = self.axis(OP, axis)?;
         let mut outside = [self.shape().to_vec(), index.shape().to_vec()];
         let common = if index.rank() == self.rank() {
