@@ -66,7 +66,7 @@ fn sums_by_place_are_those_of_the_host() -> Result<()> {
                 want[place] += f64::from(update);
             }
         }
-        let index = Tensor::from_slice(&at, [n, columns], &device)?;
+        let index = Tensor::from_slice(&at, [n, columns], &device)?.unchecked_indices();
         let x = Tensor::from_slice(&updates, [n, columns], &device)?.tracked();
         let base =
             Tensor::from_slice(&vec![1f32; want.len()], [places, columns], &device)?.tracked();
@@ -104,7 +104,7 @@ fn rows_are_combined_in_the_order_of_updates() -> Result<()> {
                 want[place * columns + i % columns] += update;
             }
         }
-        let index = Tensor::from_slice(&at, [n], &device)?;
+        let index = Tensor::from_slice(&at, [n], &device)?.unchecked_indices();
         let x = Tensor::from_slice(&updates, [n, columns], &device)?.tracked();
         let base = Tensor::from_slice(&initial, [places, columns], &device)?.tracked();
         let y = base.index_add(0, &index, &x, 1.0)?;
@@ -130,7 +130,7 @@ fn products_and_extremes_by_place() -> Result<()> {
     let (n, places) = (20_000, 300);
     let at: Vec<i64> = (0..n).map(|i| ((i * 7919 + i / 13) % (places + 2)) as i64 - 1).collect();
     let updates: Vec<f32> = (0..n).map(|i| 1.0 + (i * 31 % 1009) as f32 / 1e5).collect();
-    let index = Tensor::from_slice(&at, [n], &device)?;
+    let index = Tensor::from_slice(&at, [n], &device)?.unchecked_indices();
     let x = Tensor::from_slice(&updates, [n], &device)?;
     let base = Tensor::from_slice(&vec![-1f32; places], [places], &device)?;
     let ops: [(ScatterReduce, fn(f64, f64) -> f64); 3] = [
@@ -202,7 +202,7 @@ fn the_last_assignment_counts() -> Result<()> {
             let place = at[i] as usize * columns + i % columns;
             (want[place], last[place]) = (updates[i], Some(i));
         }
-        let index = Tensor::from_slice(&at, [n, columns], &device)?;
+        let index = Tensor::from_slice(&at, [n, columns], &device)?.unchecked_indices();
         let x = Tensor::from_slice(&updates, [n, columns], &device)?.tracked();
         let y = base.scatter(0, &index, &x)?;
         let kernels = testing::kernels_in_pieces(&[&y]);

@@ -572,7 +572,8 @@ class Tensor:
         self, target: TensorLike, ignore_index: Int | None = None, reduction: Reduction = "mean"
     ) -> Tensor:
         """Mean negative log-likelihood of log-probabilities `[n, classes, ..]` (or `[classes]`)
-        against class numbers `[n, ..]`: `-x[target]`. A class number out of range makes it NaN.
+        against class numbers `[n, ..]`: `-x[target]`. A class number out of range is an
+        IndexError, at the call or when the loss is read.
         """
         # rust: t.nll_loss(&target, CrossEntropy { ignore_index, reduction, ..CrossEntropy::default() })
 
@@ -1322,7 +1323,7 @@ class Tensor:
 
     def take(self, index: TensorLike) -> Tensor:
         """The elements at positions of the flattened tensor, in the shape of `index`. Negative
-        positions count from the end; those out of range give zero.
+        positions count from the end.
         """
 
     def take_along_dim(self, index: TensorLike, axis: Axis | None = None) -> Tensor:
@@ -1668,8 +1669,8 @@ class Tensor:
     ) -> Tensor:
         """Hinges of several classes: the mean over classes `j` other than the target `y` of `max(0,
         margin - x[y] + x[j])^p`, of scores `[n, classes]` or `[classes]` and class numbers `[n]` or
-        a scalar. (The divisor is the number of all classes.) A class number out of range makes the
-        loss NaN.
+        a scalar. (The divisor is the number of all classes.) A class number out of range is an
+        IndexError, at the call or when the loss is read.
         """
         # rust: t.multi_margin_loss(&target, MultiMargin { p: p.min(u32::MAX as usize) as u32, margin, weight: weight.as_ref(), reduction })
 
