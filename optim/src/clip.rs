@@ -54,7 +54,7 @@ pub fn total_norm(gradients: &[Option<Tensor>], p: f64) -> Result<Tensor> {
     let Some((first, rest)) = each.split_first() else {
         return Err(refuse("total_norm", "there is no gradient".to_owned()));
     };
-    attribute(Location::caller(), || {
+    attribute(Location::caller(), || -> Result<Tensor> {
         if p == 2.0 {
             return Ok(rest.iter().try_fold(first.clone(), |sum, x| sum.add(x))?.sqrt());
         }
