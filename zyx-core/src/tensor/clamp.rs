@@ -276,7 +276,8 @@ impl Tensor {
         }
         self.in_steps("glu", [], |x, []| {
             let x = x.floating();
-            let (a, b) = (x.slice(axis as isize, ..extent / 2)?, x.slice(axis as isize, extent / 2..)?);
+            let (a, b) =
+                (x.slice(axis as isize, ..extent / 2)?, x.slice(axis as isize, extent / 2..)?);
             a.mul(b.sigmoid())
         })
     }

@@ -165,11 +165,13 @@ fn x_log(x: &Tensor, y: &Tensor, plus_one: bool) -> Tensor {
         let nothing = x.is(0.0).and(&y.is_nan().not());
         let value = nothing.choose(&x.number(0.0), &(x * log(&nothing.choose(&y.number(1.0), y))));
         value.sloped([x, y], move |x, y, _| {
-            let (nothing, below_edge) = (x.is(0.0), y.le(&y.number(if plus_one { -1.0 } else { 0.0 })));
+            let (nothing, below_edge) =
+                (x.is(0.0), y.le(&y.number(if plus_one { -1.0 } else { 0.0 })));
             let flat = nothing.and(&below_edge);
             let to_x = flat.choose(&x.number(0.0), &log(&flat.choose(&y.number(1.0), y)));
             let below = if plus_one { y + 1.0 } else { y.clone() };
-            let to_y = nothing.choose(&x.number(0.0), &(x / nothing.choose(&y.number(1.0), &below)));
+            let to_y =
+                nothing.choose(&x.number(0.0), &(x / nothing.choose(&y.number(1.0), &below)));
             [to_x, to_y]
         })
     })
@@ -244,7 +246,9 @@ impl Tensor {
             // A whole number keeps integers what they are.
             let scaled = match value {
                 1.0 => product,
-                _ if value.fract() == 0.0 && product.dtype().is_int() => product.mul(value as i64)?,
+                _ if value.fract() == 0.0 && product.dtype().is_int() => {
+                    product.mul(value as i64)?
+                }
                 _ => product.mul(value)?,
             };
             base.add(scaled)

@@ -2,8 +2,8 @@
 //! broadcast products that scheduling recognises as contractions.
 
 use super::Tensor;
-use super::widened::Rounded;
 use super::axes::normalize;
+use super::widened::Rounded;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
