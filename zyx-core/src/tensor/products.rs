@@ -235,8 +235,8 @@ impl Tensor {
         self.matmul(vector).named("mv")
     }
 
-    /// `beta self + alpha a b` of matrices `a` and `b`; `self` broadcasts. With `beta` 0, `self`
-    /// is not looked at: its NaN do not come through.
+    /// `beta self + alpha a b` of matrices `a` and `b`; `self` broadcasts. With `beta` 0, `self` is not read, with `alpha`
+    /// 0 neither `a` nor `b`: their NaN do not come through. Halves are computed in `f32` and rounded once.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -300,7 +300,8 @@ impl Tensor {
                     _ => t.mul(by),
                 }
             };
-            let product = scaled(a.matmul(&b)?, alpha)?;
+            let product = a.matmul(&b)?;
+            let product = if alpha == 0.0 { product.like(0.0) } else { scaled(product, alpha)? };
             let base = base.expand(product.shape().clone())?;
             if beta == 0.0 {
                 return Ok(product.cast(product.dtype().promote(base.dtype())));
