@@ -234,13 +234,7 @@ impl Tensor {
         let x = self.floating();
         let wide = x.cast(x.dtype().accumulator());
         let mean = wide.mean_of(mask).broadcast_unchecked(x.shape());
-        let centred = wide.combine(BinaryOp::Sub, &mean);
-        let squares = centred.square().reduce(BinaryOp::Add, mask);
-        // What rounding left of the mean is in every difference (Chan, Golub and LeVeque 1983).
-        let left = centred.detach_lazily().reduce(BinaryOp::Add, mask);
-        let excess = left.square().mul_literal(1.0 / self.reduced_count(mask).max(1) as f64);
-        let squares = squares.combine(BinaryOp::Sub, &excess);
-        let squares = squares.bounded(BinaryOp::Max, &squares.like(0.0), true);
+        let squares = wide.combine(BinaryOp::Sub, &mean).square().reduce(BinaryOp::Add, mask);
         let count = self.reduced_count(mask) as f64 - correction as f64;
         let scale = squares.like(1.0 / count.max(0.0));
         squares.combine(BinaryOp::Mul, &scale).cast(x.dtype())
