@@ -2,8 +2,8 @@
 //! operands of all magnitudes that `f16` and `bf16` hold.
 //!
 //! A result in a half is within [`ULPS`] units in its last place of the same method's result in `f64` for the same
-//! operands, or both overflow. What a method loses in `f32` already (cancellation, a step that a rounding moves to the
-//! other side) is no loss of the half: twice that is allowed beside.
+//! operands, or both overflow. The error of the method in `f32` (cancellation, a step that a rounding moves to the
+//! other side) is no error of the half: twice that error is allowed in addition.
 
 use super::rows::{fields, with};
 use zyx_tests::cases::matrix::{Against, Operands, Row, accepted, table};
@@ -56,7 +56,7 @@ fn scaled(o: &Operands, dtype: DType, by: f64, which: Option<usize>) -> Result<V
     fields(o).iter().enumerate().map(scale).collect()
 }
 
-/// What a row gives in a dtype: each result that holds numbers of it, and of each the gradients.
+/// The results of a row that hold numbers of a dtype, and the gradients of each.
 fn results(
     row: &Row,
     o: &Operands,

@@ -2,7 +2,7 @@
 //!
 //! An axis is interpolated by weighted gathers whose positions follow from the output's, so
 //! nothing but the result is stored. Positions are exact for axes of any length: their whole parts are integers, and
-//! what is left of each is a rounded quotient of integers. By a factor that
+//! their fractions are rounded quotients of integers. By a factor that
 //! gives no whole extent, elements lie as far apart as the factor says (`f32` for the nearest),
 //! not as the rounded extent would: what PyTorch calls not to recompute the factor.
 
@@ -32,7 +32,7 @@ pub enum Interpolation {
 struct Positions {
     /// Whole parts, as integers.
     whole: Tensor,
-    /// What is left of each, in `0 ..= 1`.
+    /// Fractions beyond the whole parts, in `0 ..= 1`.
     rest: Tensor,
 }
 

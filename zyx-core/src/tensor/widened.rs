@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::origin::composed;
 
-/// What steps return: tensors that are rounded back to a dtype.
+/// Results of steps: tensors that are rounded to a dtype.
 pub(crate) trait Rounded {
     /// The tensors computed in the accumulator of a half, in that half. Others stay.
     #[track_caller]
@@ -32,7 +32,7 @@ impl Rounded for (Tensor, Tensor) {
 }
 
 impl Tensor {
-    /// A half in the dtype that its sums are formed in; any other dtype as it is.
+    /// Converts halves to the dtype of their sums, `f32`. Other dtypes stay.
     #[track_caller]
     pub(crate) fn widened(&self) -> Tensor {
         self.cast(self.dtype().accumulator())
