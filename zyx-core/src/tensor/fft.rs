@@ -366,7 +366,7 @@ impl Tensor {
         norm: FftNorm,
         inverse: bool,
     ) -> Result<Tensor> {
-        self.check_complex(op, 0)?;
+        self.check_complex(op, 0).named(op)?;
         let one = |x: Tensor, &axis: &isize| x.transformed(op, None, axis, norm, inverse);
         self.in_steps(op, [], |x, []| axes.iter().try_fold(x.floating(), one))
     }
