@@ -3,7 +3,7 @@
 mod common;
 
 use common::device;
-use zyx_tests::zyx_core::{Conv2dOptions, DType, Result, Rng, Tensor};
+use zyx_tests::zyx_core::{Conv2dOptions, DType, Interpolation, Result, Rng, Tensor};
 
 /// The sum in `f64` of what the tensor holds in its own dtype.
 fn exact(x: &Tensor) -> Result<f64> {
@@ -120,5 +120,105 @@ fn gradients_of_pairs_are_those_of_all_distances() -> Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+/// Quotients rounded down and remainders of floats, as PyTorch 2 gives them.
+#[test]
+fn floor_division_agrees_with_the_remainder() -> Result<()> {
+    const INF: f64 = f64::INFINITY;
+    let device = device();
+    let known = [
+        (6.0, 0.1, 59.0),
+        (1.0, 0.1, 9.0),
+        (INF, 1.0, f64::NAN),
+        (-INF, 2.0, f64::NAN),
+        (-7.0, 2.0, -4.0),
+        (7.0, -2.0, -4.0),
+        (-6.0, INF, -1.0),
+        (6.0, INF, 0.0),
+        (1.0, 0.0, INF),
+        (-1.0, 0.0, -INF),
+        (0.0, 0.0, f64::NAN),
+        (-0.0, 1.0, -0.0),
+        (0.0, -3.0, -0.0),
+        (1e-30, -1.0, -1.0),
+    ];
+    for dtype in [DType::F64, DType::F32, DType::F16, DType::BF16] {
+        for (x, y, want) in known {
+            let [x, y] = [x, y].map(|v| Tensor::full([], v, &device).cast(dtype).contiguous());
+            // In a half, a tenth is another number.
+            let rounded = |x: &Tensor| x.cast(DType::F64).item::<f64>();
+            let (a, b) = (rounded(&x)?, rounded(&y)?);
+            let got = rounded(&x.floor_divide(&y)?)?;
+            if b.fract() == 0.0 && a != 0.0 || dtype.bits() >= 32 {
+                let same = got == want && got.is_sign_negative() == want.is_sign_negative();
+                assert!(
+                    same || got.is_nan() && want.is_nan(),
+                    "{a} // {b} in {dtype}: {got}, not {want}"
+                );
+            }
+            let rest = rounded(&x.remainder(&y)?)?;
+            if got.is_finite() && a.is_finite() && b.is_finite() {
+                let exact = a - got * b;
+                assert!(
+                    (exact - rest).abs() <= 1e-2 * b.abs(),
+                    "{a}, {b} in {dtype}: {got}, rest {rest}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Positions among elements are exact on axes of any length: values on a line are found on that line.
+#[test]
+fn interpolated_lines_are_lines() -> Result<()> {
+    let device = device();
+    for (n, m) in [(480, 1323), (4_801, 3_000), (48_000, 132_301), (200_003, 300_007)] {
+        // Small steps back and forth, whose values are as fine as the positions.
+        let data: Vec<f32> = (0..n).map(|i| (i % 2) as f32).collect();
+        let x = Tensor::from_slice(&data, [1, 1, n], &device)?;
+        for corners in [false, true] {
+            let y = x.interpolate(&[m], Interpolation::Linear, corners)?.to_vec::<f32>()?;
+            let mut most = 0f64;
+            for (i, &y) in y.iter().enumerate() {
+                let (i, n, m) = (i as f64, n as f64, m as f64);
+                let at = match corners {
+                    true => i * (n - 1.0) / (m - 1.0),
+                    false => ((2.0 * i + 1.0) * n - m) / (2.0 * m),
+                };
+                let at = at.clamp(0.0, n - 1.0);
+                let (low, rest) = (at.floor(), at.fract());
+                let want = if low as i64 % 2 == 0 { rest } else { 1.0 - rest };
+                most = most.max((want - f64::from(y)).abs());
+            }
+            assert!(most < 1e-6, "{n} to {m}, corners {corners}: {most}");
+        }
+        // The same places of an image of one row, told by a grid.
+        let grid: Vec<f64> = (0..m.min(4000)).map(|i| (i as f64 * 0.37 / m as f64).sin()).collect();
+        let places: Vec<f32> = grid.iter().flat_map(|&x| [x as f32, 0.0]).collect();
+        let places = Tensor::from_slice(&places, [1, 1, grid.len(), 2], &device)?;
+        let image = x.unsqueeze(2)?;
+        let y = image.grid_sample(&places, false, true, true)?.to_vec::<f32>()?;
+        for (&x, &y) in grid.iter().zip(&y) {
+            let at = (f64::from(x as f32) + 1.0) / 2.0 * (n as f64 - 1.0);
+            let (low, rest) = (at.floor(), at.fract());
+            let want = if low as i64 % 2 == 0 { rest } else { 1.0 - rest };
+            // The product with half the extent rounds.
+            let error = f64::from(x.abs() as f32) * n as f64 * 2f64.powi(-24) + 1e-6;
+            assert!((want - f64::from(y)).abs() <= error, "{n} at {x}: {y}, not {want}");
+        }
+    }
+    Ok(())
+}
+
+/// Ranges are rounded once.
+#[test]
+fn ranges_are_rounded_once() -> Result<()> {
+    let device = device();
+    let x = Tensor::arange(0.0f32, 1000.0, 0.1, &device)?.to_vec::<f32>()?;
+    let step = f64::from(0.1f32);
+    assert!(x.iter().enumerate().all(|(i, &x)| x == (i as f64 * step) as f32));
     Ok(())
 }

@@ -358,8 +358,11 @@ fn unary(op: UnaryOp, x: &Tensor, y: &Tensor, dy: &Tensor) -> Tensor {
         UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => return x.like(0.0),
         _ => {}
     }
-    let [wide_x, wide_y, wide_dy] = [x, y, dy].map(Tensor::wide);
-    let (x, y, dy, narrow) = (&wide_x, &wide_y, &wide_dy, x.dtype());
+    let narrow = x.dtype();
+    let [wide_x, wide_dy] = [x, dy].map(Tensor::widened);
+    // Of a half, the result as it was before it was rounded: `1 - y^2` cancels.
+    let wide_y = if wide_x.dtype() == narrow { y.clone() } else { wide_x.unary(op) };
+    let (x, y, dy) = (&wide_x, &wide_y, &wide_dy);
     let dx = match op {
         UnaryOp::Recip => mul(&mul(dy, y), y).neg(),
         UnaryOp::Sqrt => div(&scale(dy, 0.5), y),
@@ -426,7 +429,9 @@ fn binary(
         _ => {}
     }
     let narrow = x.dtype();
-    let [wide_x, wide_z, wide_y, wide_dy] = [x, z, y, dy].map(Tensor::wide);
+    let [wide_x, wide_z, wide_dy] = [x, z, dy].map(Tensor::widened);
+    // Of halves, the result as it was before it was rounded.
+    let wide_y = if wide_x.dtype() == narrow { y.clone() } else { wide_x.combine(op, &wide_z) };
     let (x, z, y, dy) = (&wide_x, &wide_z, &wide_y, &wide_dy);
     let (dx, dz) = match op {
         BinaryOp::Div => pair(&|| div(dy, z), &|| mul(dy, &div(y, z)).neg()),

@@ -10,7 +10,7 @@ use crate::device::DeviceArg;
 use crate::error::caught;
 use crate::lists::{RawBytes, each};
 use crate::tensor::PyTensor;
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyNotImplementedError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
 use zyx::internals::BinaryOp;
@@ -299,6 +299,10 @@ impl FromPyObject<'_, '_> for Quantiles {
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Quantiles> {
         if let Ok(tensor) = object.cast::<PyTensor>() {
             let tensor = tensor.get().tensor();
+            if tensor.is_tracked() {
+                let text = "quantile: the operand `q` has no gradient; use `q.detach()`";
+                return Err(PyNotImplementedError::new_err(text));
+            }
             let q = caught(object.py(), || tensor.cast(DType::F64).to_vec::<f64>())?;
             return Ok(Quantiles { q, single: tensor.rank() == 0 });
         }

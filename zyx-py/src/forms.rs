@@ -300,10 +300,13 @@ pub(crate) fn round(t: &Tensor, decimals: i64) -> Result<Tensor> {
         return Ok(t.round());
     }
     let scale = 10f64.powi(decimals.unsigned_abs().min(400) as i32);
-    match decimals > 0 {
-        true => t.mul(scale)?.round().div(scale),
-        false => t.div(scale)?.round().mul(scale),
-    }
+    // Of several steps, so halves are computed in `f32`.
+    let wide = t.cast(t.dtype().accumulator());
+    let y = match decimals > 0 {
+        true => wide.mul(scale)?.round().div(scale),
+        false => wide.div(scale)?.round().mul(scale),
+    };
+    Ok(y?.cast(t.dtype()))
 }
 
 /// Ones on the diagonal of `n` rows and `m` columns.

@@ -77,11 +77,13 @@ fn exp(x: f32) -> f32 {
 
 #[inline(always)]
 fn exp2(x: f32) -> f32 {
-    const P: [f32; 7] = scaled(SINGLE.exp2, 0.5);
+    const P: [f32; 7] = narrow(SINGLE.exp2);
+    const MAGIC: f32 = SINGLE.magic as f32;
     let x = clamp(x, (2.0 * HALF_EXP[0] * LOG2_E) as f32, (2.0 * HALF_EXP[1] * LOG2_E) as f32);
-    let (n, power) = split_exponent(x * 0.5, 0);
-    let root = polynomial(&P, n * -2.0 + x) * power;
-    root * root
+    let (shifted, first) = (x + MAGIC, (x * 0.5 + MAGIC).to_bits());
+    let second = shifted.to_bits().wrapping_sub(first);
+    let power = |n: u32| f32::from_bits((n << FRACTION).wrapping_add(BIAS << FRACTION));
+    polynomial(&P, x - (shifted - MAGIC)) * power(first) * power(second)
 }
 
 #[inline(always)]

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use zyx_nn::Forward;
 use zyx_tests::sources::{root, tensor_methods};
 use zyx_tests::zyx_core::{
-    CrossEntropy, DType, Device, MatrixNorm, MultiMargin, Reduction, Result, Tensor, TripletMargin,
+    CrossEntropy, DType, Device, MatrixNorm, MultiMargin, Pool, Reduction, Result, Tensor,
+    TripletMargin,
 };
 
 /// A function, where, and the gradient of the sum of its elements there.
@@ -34,6 +35,54 @@ fn classes(x: &Tensor, data: &[i64], dims: &[usize]) -> Result<Tensor> {
 
 const KNOWN: &[Known] = &[
     ("norm", |x| x.norm(..), &[2], &[0.0, 0.0], &[0.0, 0.0]),
+    // Of equal elements the first, where PyTorch chooses one.
+    (
+        "max_pool1d of equal",
+        |x| x.max_pool1d(Pool::new([2])),
+        &[1, 1, 4],
+        &[0.0; 4],
+        &[1.0, 0.0, 1.0, 0.0],
+    ),
+    (
+        "max_pool2d of equal",
+        |x| x.max_pool2d(Pool::new([2, 2])),
+        &[1, 1, 2, 2],
+        &[0.0; 4],
+        &[1.0, 0.0, 0.0, 0.0],
+    ),
+    (
+        "max_pool2d, overlapping",
+        |x| x.max_pool2d(Pool { stride: [1, 1], padding: [1, 1], ..Pool::new([2, 2]) }),
+        &[1, 1, 2, 2],
+        &[1.0, 1.0, 0.0, 1.0],
+        &[4.0, 2.0, 1.0, 2.0],
+    ),
+    (
+        "max_pool2d_with_indices of equal",
+        |x| Ok(x.max_pool2d_with_indices(Pool::new([2, 2]))?.0),
+        &[1, 1, 2, 2],
+        &[0.0, 1.0, 1.0, 1.0],
+        &[0.0, 1.0, 0.0, 0.0],
+    ),
+    (
+        "max_pool3d of equal",
+        |x| x.max_pool3d(Pool::new([2; 3])),
+        &[1, 1, 2, 2, 2],
+        &[0.0; 8],
+        &[1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+    ),
+    (
+        "adaptive_max_pool2d of equal",
+        |x| x.adaptive_max_pool2d([1, 1]),
+        &[1, 1, 2, 2],
+        &[0.0, 1.0, 1.0, 0.0],
+        &[0.0, 1.0, 0.0, 0.0],
+    ),
+    // Each its share, where PyTorch chooses none.
+    ("amax of equal", |x| x.amax(..), &[4], &[1.0; 4], &[0.25; 4]),
+    ("amin of equal", |x| x.amin(..), &[4], &[1.0; 4], &[0.25; 4]),
+    ("floor_divide", |x| x.floor_divide(0.5), &[2], &[1.2, -3.0], &[0.0, 0.0]),
+    ("trunc_divide", |x| x.trunc_divide(0.5), &[2], &[1.2, -3.0], &[0.0, 0.0]),
     ("norm, in part", |x| x.norm(1), &[2, 2], &[0.0, 0.0, 3.0, 4.0], &[0.0, 0.0, 0.6, 0.8]),
     ("norm_p 0.5", |x| x.norm_p(0.5, ..), &[2], &[0.0, 3.0], &[0.0, 1.0]),
     ("norm_p 0.5 of zeros", |x| x.norm_p(0.5, ..), &[2], &[0.0, -0.0], &[0.0, 0.0]),

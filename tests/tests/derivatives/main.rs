@@ -2,6 +2,7 @@
 //! up to the third order, against closed forms.
 
 mod edges;
+mod halves;
 mod law;
 mod pairs;
 mod real;

@@ -79,13 +79,13 @@ const NO_FLOATS: &[(&str, &[&str])] = &[
 ];
 
 /// The operands that hold floats.
-fn fields(o: &Operands) -> Vec<Tensor> {
+pub(super) fn fields(o: &Operands) -> Vec<Tensor> {
     let first = [&o.x, &o.y, &o.v, &o.unit, &o.large, &o.sorted, &o.square];
     first.into_iter().chain(&o.images).chain(&o.kernels).cloned().collect()
 }
 
 /// The same operands with other floats.
-fn with(o: &Operands, floats: &[Tensor]) -> Operands {
+pub(super) fn with(o: &Operands, floats: &[Tensor]) -> Operands {
     let at = |i: usize| floats[i].clone();
     Operands {
         x: at(0),

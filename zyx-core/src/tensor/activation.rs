@@ -55,10 +55,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn sigmoid(&self) -> Tensor {
-        let x = self.floating();
-        let y = Term::compute(&x, |x| ((-x).exp() + 1.0).recip());
-        // From the result: the exponential may be infinite.
-        y.with_rule(&x, |_, y, dy| Some(Term::compute2(y, dy, |y, dy| dy * (y * (1.0 - y)))))
+        Term::compute(self, Term::sigmoid)
     }
 
     /// `x * sigmoid(x)`, also called swish.
@@ -93,9 +90,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn softplus(&self) -> Tensor {
-        let x = self.floating();
-        let y = Term::compute(&x, |x| x.max(&x.number(0.0)) + (-x.abs()).exp().log1p());
-        y.with_rule(&x, |inputs, _, dy| Some(inputs[0].sigmoid().combine(BinaryOp::Mul, dy)))
+        Term::compute(self, |x| {
+            let y = x.max(&x.number(0.0)) + (-x.abs()).exp().log1p();
+            y.ruled(x, |x, _, dy| x.sigmoid() * dy)
+        })
     }
 
     /// `x` where positive, else `alpha * (e^x - 1)`. The gradient at 0 is `alpha`.

@@ -73,9 +73,10 @@ fn softsign(x: &Tensor) -> Tensor {
 
 #[track_caller]
 fn logsigmoid(x: &Tensor) -> Tensor {
-    let x = x.floating();
-    let y = Term::compute(&x, |x| x.min(&x.number(0.0)) - (-x.abs()).exp().log1p());
-    y.with_rule(&x, |inputs, _, dy| Some(inputs[0].neg().sigmoid().combine(BinaryOp::Mul, dy)))
+    Term::compute(x, |x| {
+        let y = x.min(&x.number(0.0)) - (-x.abs()).exp().log1p();
+        y.ruled(x, |x, _, dy| (-x).sigmoid() * dy)
+    })
 }
 
 impl Tensor {
@@ -273,9 +274,12 @@ impl Tensor {
             let reason = format!("axis {axis} of extent {extent} has no halves");
             return Err(Tensor::shape_error("glu", &[self], reason));
         }
-        let x = self.floating();
-        let (a, b) = (x.slice(axis as isize, ..extent / 2)?, x.slice(axis as isize, extent / 2..)?);
-        a.mul(b.sigmoid())
+        self.in_steps("glu", [], |x, []| {
+            let x = x.floating();
+            let (a, b) =
+                (x.slice(axis as isize, ..extent / 2)?, x.slice(axis as isize, extent / 2..)?);
+            a.mul(b.sigmoid())
+        })
     }
 
     /// The probabilities of [`Tensor::softmax`] for small elements: softmax of `-x`.

@@ -337,12 +337,22 @@ impl Tensor {
             let reason = format!("no steps of {step:?} lead from {start:?} to {end:?}");
             return Err(Tensor::argument_error("arange", reason));
         }
-        let iota = Tensor::iota(n as usize, T::DTYPE, device);
         if T::DTYPE == DType::Bool {
             return Err(Tensor::argument_error("arange", "a range of bools".into()));
         }
         let (start, step) = (Scalar::from(start), Scalar::from(step));
-        iota.mul(iota.argument(step))?.add(iota.argument(start))
+        // Rounded once. Whole numbers that `f32` holds need no more for it.
+        let whole = |x: f64| x.fract() == 0.0;
+        let (from, by) = (start.to_f64(), step.to_f64());
+        let exact = whole(from) && whole(by) && from.abs() + n * by.abs() <= f64::from(1u32 << 24);
+        let dtype = match T::DTYPE {
+            dtype if !dtype.is_float() => dtype,
+            dtype if exact => dtype.accumulator(),
+            _ => DType::F64,
+        };
+        let iota = Tensor::iota(n as usize, dtype, device);
+        let scaled = iota.mul(iota.argument(step.cast(dtype)))?;
+        Ok(scaled.add(iota.argument(start.cast(dtype)))?.cast(T::DTYPE))
     }
 
     /// `n` numbers from `start` to `end`, both included, evenly spaced, as `f32`.

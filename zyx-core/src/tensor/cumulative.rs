@@ -274,6 +274,12 @@ impl Tensor {
             let reason = format!("differences of order {n} are not supported");
             return Err(Tensor::argument_error("diff", reason));
         }
+        self.in_steps("diff", [], |x, []| x.differences(n, axis))
+    }
+
+    /// Differences of order `n` along an axis of more elements.
+    #[track_caller]
+    fn differences(&self, n: usize, axis: usize) -> Result<Tensor> {
         let mut x = self.clone();
         for _ in 0..n {
             let extent = x.shape()[axis];
@@ -301,7 +307,7 @@ impl Tensor {
     #[track_caller]
     pub fn trapezoid(&self, dx: f64, axis: isize) -> Result<Tensor> {
         let position = self.axis("trapezoid", axis)?;
-        self.means_of_neighbours(dx, position)?.sum(axis).named("trapezoid")
+        self.in_steps("trapezoid", [], |x, []| x.means_of_neighbours(dx, position)?.sum(axis))
     }
 
     /// The integral from the first sample to each further one; see [`Tensor::trapezoid`].
@@ -319,7 +325,9 @@ impl Tensor {
     #[track_caller]
     pub fn cumulative_trapezoid(&self, dx: f64, axis: isize) -> Result<Tensor> {
         let position = self.axis("cumulative_trapezoid", axis)?;
-        self.means_of_neighbours(dx, position)?.cumsum(axis).named("cumulative_trapezoid")
+        self.in_steps("cumulative_trapezoid", [], |x, []| {
+            x.means_of_neighbours(dx, position)?.cumsum(axis)
+        })
     }
 
     #[track_caller]

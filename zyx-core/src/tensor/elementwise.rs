@@ -1,12 +1,11 @@
 //! Elementwise methods: one per row of the op tables, and what is composed of them.
 
-use super::formula::Term;
+use super::formula::{Condition, Term};
 use super::{Operand, Tensor};
 use crate::dtype::{DType, DTypeSet};
-use crate::error::{Named, Result};
+use crate::error::Result;
 use crate::graph::Op;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
-use crate::origin::composed;
 use std::sync::Arc;
 
 impl Tensor {
@@ -39,9 +38,35 @@ impl Tensor {
         {
             return Ok(self.combine(op, y));
         }
-        let (x, y) = Tensor::unify_lent(name, self, y, op.domain())?;
+        self.binary_within(name, op, y, op.domain())
+    }
+
+    /// A binary op on operands of one of these dtypes, as one step unless the gradient by an operand takes more: a
+    /// product is summed along the axes that the operand is repeated along.
+    #[track_caller]
+    fn binary_within(
+        &self,
+        name: &'static str,
+        op: BinaryOp,
+        y: &Tensor,
+        domain: DTypeSet,
+    ) -> Result<Tensor> {
+        let half = self.dtype().promote(y.dtype()).accumulator() != self.dtype().promote(y.dtype());
+        let repeated = !self.shape().same(y.shape());
+        if half && repeated && matches!(op, BinaryOp::Mul | BinaryOp::Div) {
+            return self.in_steps(name, [y], |x, [y]| x.binary_within(name, op, &y, domain));
+        }
+        let (x, y) = Tensor::unify_lent(name, self, y, domain)?;
         let dtype = op.result(x.dtype());
         Ok(Tensor::pending(Op::Binary(op), [&x, &y], x.shape().clone(), dtype))
+    }
+
+    /// These values as a function of two operands that is constant in pieces: the gradients are 0.
+    #[track_caller]
+    fn constant_in_pieces(&self, operands: [&Tensor; 2]) -> Result<Tensor> {
+        self.with_gradient(&operands, |inputs, _, _| {
+            Ok(inputs.iter().map(|x| Some(x.like(0.0))).collect())
+        })
     }
 
     /// The elements converted to `dtype` (rules: [`crate::scalar`]).
@@ -227,6 +252,24 @@ binary_methods! {
 
 const FLOATS: DTypeSet = UnaryOp::Sqrt.domain();
 
+/// The exact quotient of floats rounded down: what the exact remainder leaves is a multiple of `y` but for the
+/// rounding of the quotient, as in Python, NumPy and PyTorch.
+#[track_caller]
+fn floor_quotient(x: &Tensor, y: &Tensor) -> Tensor {
+    Term::compute2(x, y, |x, y| {
+        let rest = Term(x.0.combine(BinaryOp::Rem, &y.0));
+        let (ratio, whole) = (x / y, (x - &rest) / y);
+        let signs = rest.below(0.0).0.combine(BinaryOp::Ne, &y.below(0.0).0);
+        let above = Condition(signs).and(&rest.is(0.0).not());
+        let whole = above.choose(&(&whole - 1.0), &whole);
+        // The nearest whole number, since the quotient rounded to it or next to it.
+        let near = Term(whole.0.round());
+        // A zero has the sign of the quotient.
+        let signed = near.is(0.0).choose(&(&ratio * 0.0), &near);
+        y.is(0.0).choose(&ratio, &signed)
+    })
+}
+
 impl Tensor {
     /// True division: integers are converted to `f32` first.
     ///
@@ -242,9 +285,7 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn div(&self, rhs: impl Operand) -> Result<Tensor> {
-        let (x, y) = Tensor::unify("div", self, &rhs.lend(self), FLOATS)?;
-        let (shape, dtype) = (x.shape().clone(), x.dtype());
-        Ok(Tensor::pending(Op::Binary(BinaryOp::Div), [&x, &y], shape, dtype))
+        self.binary_within("div", BinaryOp::Div, &rhs.lend(self), FLOATS)
     }
 
     /// Division truncated towards zero, in the promoted dtype; an integer divided by 0 is 0.
@@ -261,11 +302,18 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn trunc_divide(&self, rhs: impl Operand) -> Result<Tensor> {
-        let quotient = self.binary("trunc_divide", BinaryOp::Div, &rhs.lend(self))?;
-        Ok(if quotient.dtype().is_float() { quotient.trunc() } else { quotient })
+        let domain = BinaryOp::Div.domain();
+        let (x, y) = Tensor::unify("trunc_divide", self, &rhs.lend(self), domain)?;
+        let quotient = x.combine(BinaryOp::Div, &y);
+        if !quotient.dtype().is_float() {
+            return Ok(quotient);
+        }
+        quotient.trunc().constant_in_pieces([&x, &y])
     }
 
-    /// Division rounded down, as Python's `//`; an integer divided by 0 is 0.
+    /// Division rounded down, as Python's `//`; an integer divided by 0 is 0. Of floats too it agrees with
+    /// [`Tensor::remainder`]: it is the exact quotient that is rounded down, not the rounded one, so `6.0 // 0.1` is 59.
+    /// The quotient of an infinity is NaN. The gradient is 0.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -280,10 +328,10 @@ impl Tensor {
     #[track_caller]
     pub fn floor_divide(&self, rhs: impl Operand) -> Result<Tensor> {
         let (x, y) = Tensor::unify("floor_divide", self, &rhs.lend(self), BinaryOp::Div.domain())?;
-        let quotient = x.binary("floor_divide", BinaryOp::Div, &y)?;
-        if quotient.dtype().is_float() {
-            return Ok(quotient.floor());
+        if x.dtype().is_float() {
+            return floor_quotient(&x, &y).constant_in_pieces([&x, &y]);
         }
+        let quotient = x.combine(BinaryOp::Div, &y);
         if !quotient.dtype().is_signed() {
             return Ok(quotient);
         }
@@ -323,11 +371,11 @@ impl Tensor {
         let zero = y.has_sign().select(&y.like(-0.0), &y.like(0.0));
         let value = moved.eq(0)?.select(&zero, &moved);
         value.with_gradient(&[&x, &y], |inputs, rest, dy| {
+            let [x, y, rest, wide_dy] = [&inputs[0], &inputs[1], rest, dy].map(Tensor::widened);
             // The quotient that was taken away, also where `x / y` rounds up to it.
-            let whole = Term::compute2(&inputs[0].sub(rest)?, &inputs[1], |gone, y| {
-                -Term((gone / y).0.round())
-            });
-            Ok(vec![Some(dy.clone()), Some(whole.combine(BinaryOp::Mul, dy))])
+            let whole = ((Term(x) - Term(rest)) / Term(y)).0.round();
+            let to_y = -(Term(whole) * Term(wide_dy));
+            Ok(vec![Some(dy.clone()), Some(to_y.0.cast(dy.dtype()))])
         })
     }
 
@@ -571,7 +619,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn rsqrt(&self) -> Tensor {
-        self.sqrt().recip()
+        Term::compute(self, |x| x.sqrt().recip())
     }
 
     /// `x * x`.
@@ -673,15 +721,14 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn lerp(&self, end: impl Operand, weight: impl Operand) -> Result<Tensor> {
-        let _here = composed();
-        let (end, weight) = (end.resolve(self), weight.resolve(self));
-        // Differences of integers without a sign would wrap before a fraction of them is taken.
-        let [start, end] = [self, &end].map(|x| match weight.dtype().is_float() {
-            true => x.floating(),
-            false => x.clone(),
-        });
-        let step = end.sub(&start).and_then(|step| step.mul(&weight));
-        step.and_then(|step| start.add(step)).named("lerp")
+        self.in_steps("lerp", [&end, &weight], |start, [end, weight]| {
+            // Differences of integers without a sign would wrap before a fraction of them is taken.
+            let [start, end] = [start, &end].map(|x| match weight.dtype().is_float() {
+                true => x.floating(),
+                false => x.clone(),
+            });
+            start.add(end.sub(&start)?.mul(&weight)?)
+        })
     }
 
     /// The tensor in a floating dtype: itself, or `f32`.

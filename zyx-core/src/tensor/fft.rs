@@ -264,8 +264,7 @@ impl Tensor {
     /// As [`Tensor::fft`].
     #[track_caller]
     pub fn fft2(&self, norm: FftNorm) -> Result<Tensor> {
-        let _here = composed();
-        self.transformed_axes("fft2", &[-2, -1], norm, false).named("fft2")
+        self.transformed_axes("fft2", &[-2, -1], norm, false)
     }
 
     /// [`Tensor::ifft`] along the two axes before the last.
@@ -282,8 +281,7 @@ impl Tensor {
     /// As [`Tensor::fft`].
     #[track_caller]
     pub fn ifft2(&self, norm: FftNorm) -> Result<Tensor> {
-        let _here = composed();
-        self.transformed_axes("ifft2", &[-2, -1], norm, true).named("ifft2")
+        self.transformed_axes("ifft2", &[-2, -1], norm, true)
     }
 
     /// The transform of real numbers along the last two axes; of the last are the first `n / 2 + 1`
@@ -303,8 +301,7 @@ impl Tensor {
     /// When there are fewer than two axes, or a length is 0 or too large.
     #[track_caller]
     pub fn rfft2(&self, norm: FftNorm) -> Result<Tensor> {
-        let _here = composed();
-        self.rfft(None, -1, norm).and_then(|y| y.fft(None, -2, norm)).named("rfft2")
+        self.in_steps("rfft2", [], |x, []| x.rfft(None, -1, norm)?.fft(None, -2, norm))
     }
 
     /// The inverse of [`Tensor::rfft2`], with `n` elements along the last axis (by default `2 (m - 1)`
@@ -323,8 +320,7 @@ impl Tensor {
     /// As [`Tensor::irfft`].
     #[track_caller]
     pub fn irfft2(&self, n: Option<usize>, norm: FftNorm) -> Result<Tensor> {
-        let _here = composed();
-        self.ifft(None, -2, norm).and_then(|y| y.irfft(n, -1, norm)).named("irfft2")
+        self.in_steps("irfft2", [], |x, []| x.ifft(None, -2, norm)?.irfft(n, -1, norm))
     }
 
     /// [`Tensor::fft`] along several axes, counted without the last.
@@ -342,8 +338,7 @@ impl Tensor {
     /// As [`Tensor::fft`].
     #[track_caller]
     pub fn fftn(&self, axes: &[isize], norm: FftNorm) -> Result<Tensor> {
-        let _here = composed();
-        self.transformed_axes("fftn", axes, norm, false).named("fftn")
+        self.transformed_axes("fftn", axes, norm, false)
     }
 
     /// [`Tensor::ifft`] along several axes, counted without the last.
@@ -360,8 +355,7 @@ impl Tensor {
     /// As [`Tensor::fft`].
     #[track_caller]
     pub fn ifftn(&self, axes: &[isize], norm: FftNorm) -> Result<Tensor> {
-        let _here = composed();
-        self.transformed_axes("ifftn", axes, norm, true).named("ifftn")
+        self.transformed_axes("ifftn", axes, norm, true)
     }
 
     #[track_caller]
@@ -372,9 +366,9 @@ impl Tensor {
         norm: FftNorm,
         inverse: bool,
     ) -> Result<Tensor> {
-        self.check_complex(op, 0)?;
+        self.check_complex(op, 0).named(op)?;
         let one = |x: Tensor, &axis: &isize| x.transformed(op, None, axis, norm, inverse);
-        axes.iter().try_fold(self.floating(), one)
+        self.in_steps(op, [], |x, []| axes.iter().try_fold(x.floating(), one))
     }
 
     /// The axis, of complex numbers.

@@ -52,6 +52,40 @@ impl Term {
         formula(&wide(x), &wide(y)).0.cast(x.dtype())
     }
 
+    /// This term with the cotangent of `x` by a rule of `x`, this term and its own cotangent, none of them rounded to a half.
+    #[track_caller]
+    pub(crate) fn ruled(
+        &self,
+        x: &Term,
+        rule: impl Fn(&Term, &Term, &Term) -> Term + Send + Sync + 'static,
+    ) -> Term {
+        let term = |t: &Tensor| Term(t.clone());
+        Term(self.0.with_rule(&x.0, move |inputs, y, dy| {
+            Some(rule(&term(&inputs[0]), &term(y), &term(dy)).0)
+        }))
+    }
+
+    /// As [`Term::ruled`], with the slopes by two terms as functions of both and this term.
+    #[track_caller]
+    pub(crate) fn sloped(
+        &self,
+        [x, y]: [&Term; 2],
+        slopes: impl Fn(&Term, &Term, &Term) -> [Term; 2] + Send + Sync + 'static,
+    ) -> Term {
+        let ruled = self.0.with_gradient(&[&x.0, &y.0], move |inputs, z, dz| {
+            let [x, y, z, dz] = [&inputs[0], &inputs[1], z, dz].map(|t| Term(t.clone()));
+            Ok(slopes(&x, &y, &z).map(|slope| Some((slope * &dz).0)).into())
+        });
+        Term(ruled.expect("invariant: two inputs are not too many"))
+    }
+
+    /// The logistic function of this term.
+    #[track_caller]
+    pub(crate) fn sigmoid(&self) -> Term {
+        // From the result: the exponential may be infinite.
+        ((-self).exp() + 1.0).recip().ruled(self, |_, y, dy| dy * (y * (1.0 - y)))
+    }
+
     /// A number beside this term.
     #[track_caller]
     pub(crate) fn number(&self, x: f64) -> Term {

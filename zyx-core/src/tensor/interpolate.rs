@@ -1,15 +1,14 @@
 //! Images of another size: nearest, linear and cubic interpolation, and sampling at given places.
 //!
 //! An axis is interpolated by weighted gathers whose positions follow from the output's, so
-//! nothing but the result is stored. Positions of the nearest element are computed in integers
-//! and are exact; those of the others in the elements' dtype (halves in `f32`). By a factor that
+//! nothing but the result is stored. Positions are exact for axes of any length: their whole parts are integers, and
+//! their fractions are rounded quotients of integers. By a factor that
 //! gives no whole extent, elements lie as far apart as the factor says (`f32` for the nearest),
 //! not as the rounded extent would: what PyTorch calls not to recompute the factor.
 
 use super::Tensor;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
-use crate::ops::BinaryOp;
 use crate::origin::composed;
 use crate::shape::Shape;
 
@@ -27,6 +26,43 @@ pub enum Interpolation {
     Cubic,
     /// Means of pieces: adaptive average pooling.
     Area,
+}
+
+/// Positions along an axis in two parts, so that no number holds both a large whole part and a fraction.
+struct Positions {
+    /// Whole parts, as integers.
+    whole: Tensor,
+    /// Fractions beyond the whole parts, in `0 ..= 1`.
+    rest: Tensor,
+}
+
+/// Positions `(step i + offset) / unit`.
+struct Ratio {
+    step: i64,
+    offset: i64,
+    unit: i64,
+}
+
+impl Positions {
+    /// The first `m` positions, with fractions in the dtype of `like`: those of an estimate follow from an integer
+    /// remainder, which is exact.
+    #[track_caller]
+    fn exact(m: usize, ratio: &Ratio, like: &Tensor) -> Result<Positions> {
+        let Ratio { step, offset, unit } = *ratio;
+        let (dtype, device) = (like.dtype(), like.device());
+        let largest = (m as i128) * i128::from(step) + i128::from(offset.abs()) + i128::from(unit);
+        let int = if largest < 1 << 30 { DType::I32 } else { DType::I64 };
+        let share = |x: i64| x as f64 / unit as f64;
+        let estimate = Tensor::iota(m, dtype, device).mul(share(step))?.add(share(offset))?;
+        let near = estimate.floor().cast(int);
+        let exact = Tensor::iota(m, int, device).mul(step)?.add(offset)?;
+        let rest = exact.sub(near.mul(unit)?)?.cast(dtype).mul(share(1))?;
+        let beyond = rest.floor();
+        Ok(Positions {
+            whole: near.add(beyond.cast(int))?.cast(DType::I64),
+            rest: rest.sub(&beyond)?,
+        })
+    }
 }
 
 impl Tensor {
@@ -167,15 +203,28 @@ impl Tensor {
         Ok(self.select_unchecked(axis, &index))
     }
 
-    /// Where the output's elements lie on an axis of `n` elements, `[m]`.
+    /// The positions of `m` elements among `n`, as those `apart` if that does not follow from the extents.
     #[track_caller]
-    fn coordinates(&self, n: usize, m: usize, apart: Option<f64>, corners: bool) -> Result<Tensor> {
-        let place = Tensor::iota(m, self.dtype(), self.device());
-        if corners {
-            let scale = if m > 1 { (n - 1) as f64 / (m - 1) as f64 } else { 0.0 };
-            return place.mul(scale);
-        }
-        place.add(0.5)?.mul(apart.unwrap_or(n as f64 / m as f64))?.sub(0.5)
+    fn coordinates(
+        &self,
+        n: usize,
+        m: usize,
+        apart: Option<f64>,
+        corners: bool,
+    ) -> Result<Positions> {
+        let (old, new) = (n as i64, m as i64);
+        let ratio = match apart {
+            Some(apart) if !corners => {
+                // A binary fraction: in 62 bits fit its whole part, and as many bits behind as 48.
+                let bits = 48.min(60 - apart.log2().ceil().max(0.0) as i32);
+                let unit = 2f64.powi(bits);
+                let offset = ((apart - 1.0) / 2.0 * unit).round() as i64;
+                Ratio { step: (apart * unit).round() as i64, offset, unit: unit as i64 }
+            }
+            _ if corners => Ratio { step: old - 1, offset: 0, unit: (new - 1).max(1) },
+            _ => Ratio { step: 2 * old, offset: old - new, unit: 2 * new },
+        };
+        Positions::exact(m, &ratio, self)
     }
 
     /// A vector laid along an axis.
@@ -188,26 +237,24 @@ impl Tensor {
 
     /// At these places along an axis.
     #[track_caller]
-    fn linear(&self, axis: usize, at: &Tensor) -> Result<Tensor> {
-        let n = self.shape()[axis];
-        let at = at.maximum(0.0)?;
-        let low = at.floor().minimum((n - 1) as f64)?;
-        let weight = self.laid(axis, &at.sub(&low)?)?;
-        let low = low.cast(DType::I64);
-        let high = low.add(1)?.minimum(n as i64 - 1)?;
-        let (a, b) = (self.select_unchecked(axis, &low), self.select_unchecked(axis, &high));
+    fn linear(&self, axis: usize, at: &Positions) -> Result<Tensor> {
+        let last = self.shape()[axis] as i64 - 1;
+        let before = at.whole.lt(0)?;
+        let weight = self.laid(axis, &before.where_(at.rest.like(0.0), &at.rest)?)?;
+        let low = at.whole.clamp(0, last)?;
+        let high = low.add(1)?.minimum(last)?;
+        let (a, b) =
+            (self.select_unchecked(axis, &low), self.select_unchecked(axis, &high));
         a.mul(weight.neg().add(1.0)?)?.add(b.mul(&weight)?)
     }
 
     /// At these places along an axis.
     #[track_caller]
-    fn cubic(&self, axis: usize, at: &Tensor) -> Result<Tensor> {
+    fn cubic(&self, axis: usize, at: &Positions) -> Result<Tensor> {
         let n = self.shape()[axis];
-        let low = at.floor();
-        let t = at.sub(&low)?;
         let mut sum: Option<Tensor> = None;
-        for (tap, weight) in (-1..3).zip(cubic_weights(&t)?) {
-            let index = low.cast(DType::I64).add(tap)?.clamp(0, n as i64 - 1)?;
+        for (tap, weight) in (-1..3).zip(cubic_weights(&at.rest)?) {
+            let index = at.whole.add(tap)?.clamp(0, n as i64 - 1)?;
             let part = self.select_unchecked(axis, &index).mul(self.laid(axis, &weight)?)?;
             sum = Some(match sum {
                 Some(sum) => sum.add(&part)?,
@@ -276,34 +323,42 @@ impl Tensor {
     #[track_caller]
     fn sampled(&self, grid: &Tensor, nearest: bool, border: bool, corners: bool) -> Result<Tensor> {
         let extents = [self.shape()[3], self.shape()[2]];
-        let place = |i: usize| -> Result<Tensor> {
-            let at = grid.select_index(-1, i as isize)?;
+        // The whole part of a position and the rest apart, since their sum would not hold the bits of the rest.
+        let place = |i: usize| -> Result<(Tensor, Tensor)> {
             let n = extents[i] as f64;
-            let at = match corners {
-                true => at.add(1.0)?.mul((n - 1.0) / 2.0)?,
-                false => at.add(1.0)?.mul(n)?.sub(1.0)?.mul(0.5)?,
-            };
+            let (half, middle) = ((if corners { n - 1.0 } else { n }) / 2.0, (n - 1.0) / 2.0);
+            let from_middle = grid.select_index(-1, i as isize)?.mul(half)?;
+            let low = from_middle.floor();
+            let rest = from_middle.sub(&low)?.add(middle.fract())?;
+            let more = rest.floor();
+            let (low, rest) = (low.add(middle.floor())?.add(&more)?, rest.sub(&more)?);
             if !border {
-                return Ok(at);
+                return Ok((low, rest));
             }
-            // Flat at the ends, which `clamp` is not.
-            let at = at.bounded(BinaryOp::Max, &at.number(0.0), false);
-            Ok(at.bounded(BinaryOp::Min, &at.number(n - 1.0), false))
+            // Flat at the ends: a gradient is of what is between them.
+            let between = low.ge(0.0)?.bitwise_and(low.lt(n - 1.0)?)?;
+            let between = between.bitwise_and(low.gt(0.0)?.bitwise_or(rest.gt(0.0)?)?)?;
+            Ok((low.clamp(0.0, n - 1.0)?, between.where_(&rest, rest.like(0.0))?))
         };
         let at = [place(0)?, place(1)?];
         if nearest {
-            return self.picked(&at[0].round(), &at[1].round());
+            // Halves go to the even neighbour.
+            let near = |(low, rest): &(Tensor, Tensor)| {
+                let odd = low.remainder(2.0)?.ne(0.0)?;
+                let up = rest.gt(0.5)?.bitwise_or(rest.eq(0.5)?.bitwise_and(&odd)?)?;
+                low.add(up.cast(low.dtype()))
+            };
+            return self.picked(&near(&at[0])?, &near(&at[1])?);
         }
-        let low = [at[0].floor(), at[1].floor()];
         let mut sum: Option<Tensor> = None;
         for (dx, dy) in [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)] {
             // The weight of a corner is how near it is along both axes.
             let near = |i: usize, d: f64| {
-                let rest = at[i].sub(&low[i])?;
-                if d == 0.0 { rest.neg().add(1.0) } else { Ok(rest) }
+                let rest = &at[i].1;
+                if d == 0.0 { rest.neg().add(1.0) } else { Ok(rest.clone()) }
             };
             let weight = near(0, dx)?.mul(near(1, dy)?)?.unsqueeze(1)?;
-            let part = self.picked(&low[0].add(dx)?, &low[1].add(dy)?)?.mul(&weight)?;
+            let part = self.picked(&at[0].0.add(dx)?, &at[1].0.add(dy)?)?.mul(&weight)?;
             sum = Some(match sum {
                 Some(sum) => sum.add(&part)?,
                 None => part,

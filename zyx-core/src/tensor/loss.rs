@@ -8,7 +8,7 @@ use super::Tensor;
 use super::formula::Term;
 use super::reduce::LogSum;
 use crate::dtype::DType;
-use crate::error::{Named, Result};
+use crate::error::Result;
 use crate::ops::BinaryOp;
 use crate::origin::composed;
 
@@ -311,8 +311,9 @@ impl Tensor {
         beta: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
-        let _here = composed();
-        self.huber_loss(target, beta, reduction).and_then(|y| y.div(beta)).named("smooth_l1_loss")
+        self.in_steps("smooth_l1_loss", [target], |x, [y]| {
+            x.huber_loss(&y, beta, reduction)?.div(beta)
+        })
     }
 
     /// Binary cross entropy of probabilities: `-(y log x + (1 - y) log(1 - x))`, each logarithm

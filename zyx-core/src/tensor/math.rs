@@ -47,7 +47,7 @@ unary_methods! {
     /// The inverse of the error function; infinite at 1 and -1, NaN beyond.
     erfinv [0f32, 1.0] => [0.0, f32::INFINITY] f32 |x| with_slope(x, erfinv, |_, y| y.square().exp() * (1.0 / FRAC_2_SQRT_PI));
     /// Distribution function of the standard normal distribution.
-    ndtr [f32::NEG_INFINITY, f32::INFINITY] => [0.0, 1.0] f32 |x| x.floating().mul_literal(-FRAC_1_SQRT_2).erfc().mul_literal(0.5);
+    ndtr [f32::NEG_INFINITY, f32::INFINITY] => [0.0, 1.0] f32 |x| Term::compute(x, |x| Term((x * -FRAC_1_SQRT_2).0.erfc()) * 0.5);
     /// Logarithm of [`Tensor::ndtr`], accurate in both tails.
     log_ndtr [f32::INFINITY] => [0.0] f32 |x| log_ndtr(x);
     /// Logarithm of the absolute value of the gamma function.
@@ -93,12 +93,7 @@ fn with_slope(
     value: impl Fn(&Term) -> Term,
     slope: impl Fn(&Term, &Term) -> Term + Copy + Send + Sync + 'static,
 ) -> Tensor {
-    let x = x.floating();
-    let y = Term::compute(&x, value);
-    y.with_rule(&x, move |inputs, y, dy| {
-        let slope = Term::compute2(&inputs[0], y, slope);
-        Some(slope.combine(BinaryOp::Mul, dy))
-    })
+    Term::compute(x, |x| value(x).ruled(x, move |x, y, dy| slope(x, y) * dy))
 }
 
 impl Tensor {
@@ -170,11 +165,9 @@ impl Tensor {
         if n == 0 {
             return self.digamma();
         }
-        let x = self.floating();
-        let y = Term::compute(&x, |x| polygamma(n, x));
-        y.with_rule(&x, move |inputs, _, dy| {
-            let slope = inputs[0].polygamma(n.saturating_add(1));
-            Some(slope.combine(BinaryOp::Mul, dy))
+        Term::compute(self, |x| {
+            let slope = move |x: &Term| Term(x.0.polygamma(n.saturating_add(1)));
+            polygamma(n, x).ruled(x, move |x, _, dy| slope(x) * dy)
         })
     }
 
@@ -351,9 +344,7 @@ fn lgamma(x: &Tensor) -> Tensor {
         let y = reflected.choose(&mirror, &y);
         x.abs().is(f64::INFINITY).choose(&x.number(f64::INFINITY), &y)
     };
-    let x = x.floating();
-    Term::compute(&x, value)
-        .with_rule(&x, |inputs, _, dy| Some(inputs[0].digamma().combine(BinaryOp::Mul, dy)))
+    with_slope(x, value, |x, _| Term(x.0.digamma()))
 }
 
 /// `B(2k) / 2k`, from `k` = 8 down.
@@ -386,12 +377,13 @@ fn digamma(x: &Tensor) -> Tensor {
         let mirror = sin.is(0.0).choose(&x.number(f64::NAN), &mirror);
         reflected.choose(&mirror, &y)
     };
-    let x = x.floating();
-    // At 0 the sign of the pole is that of the zero.
-    let pole = Condition(x.combine(BinaryOp::Eq, &x.like(0.0)));
-    let below = Term(x.has_sign().select(&x.like(f64::INFINITY), &x.like(f64::NEG_INFINITY)));
-    let y = pole.choose(&below, &Term(Term::compute(&x, value))).0;
-    y.with_rule(&x, |inputs, _, dy| Some(inputs[0].polygamma(1).combine(BinaryOp::Mul, dy)))
+    let with_pole = |x: &Term| {
+        // At 0 the sign of the pole is that of the zero.
+        let below = Condition(x.0.has_sign());
+        let below = below.choose(&x.number(f64::INFINITY), &x.number(f64::NEG_INFINITY));
+        x.is(0.0).choose(&below, &value(x))
+    };
+    with_slope(x, with_pole, |x, _| Term(x.0.polygamma(1)))
 }
 
 /// `B(2k) / (2k)!`, from `k` = 1 on.

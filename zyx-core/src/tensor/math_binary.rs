@@ -75,7 +75,7 @@ binary_methods! {
     /// Exactly one nonzero, as bool.
     logical_xor [1f32, 0.0], 2.0 => [false, true] bool on ANY |x, y| x.cast(DType::Bool).combine(BinaryOp::Xor, &y.cast(DType::Bool));
     /// `x 2^y`.
-    ldexp [1f32, 3.0], 2.0 => [4.0, 12.0] f32 on FLOATS |x, y| x.combine(BinaryOp::Mul, &y.exp2());
+    ldexp [1f32, 3.0], 2.0 => [4.0, 12.0] f32 on FLOATS |x, y| Term::compute2(&x, &y, |x, y| x * Term(y.0.exp2()));
     /// `self` to the power `rhs`, both converted to `f64`.
     float_power [2f32, 3.0], -1 => [0.5, 1.0 / 3.0] f64 on ANY |x, y| x.cast(DType::F64).raised(&y.cast(DType::F64), y.exponent());
     /// Shift left; the same as [`Tensor::shl`].
@@ -88,23 +88,19 @@ const ANY: DTypeSet = DTypeSet::ALL;
 
 #[track_caller]
 fn hypot(x: &Tensor, y: &Tensor) -> Tensor {
-    let value = Term::compute2(x, y, |x, y| {
+    Term::compute2(x, y, |x, y| {
         let (a, b) = (x.abs(), y.abs());
         let (high, low) = (a.max(&b), a.min(&b));
         let safe = high.is(0.0).choose(&high.number(1.0), &high);
         let length = &high * ((&low / &safe).square() + 1.0).sqrt();
         let infinite = a.is(f64::INFINITY).or(&b.is(f64::INFINITY));
-        infinite.choose(&high.number(f64::INFINITY), &length)
-    });
-    let ruled = value.with_gradient(&[x, y], |inputs, y, dy| {
+        let length = infinite.choose(&high.number(f64::INFINITY), &length);
         // The ratio first: the reciprocal of a subnormal length is infinite.
-        let slope = |x: &Tensor| {
-            let ratio = Term::compute2(x, y, |x, y| x / y.is(0.0).choose(&y.number(1.0), y));
-            Some(ratio.combine(BinaryOp::Mul, dy))
-        };
-        Ok(inputs.iter().map(slope).collect())
-    });
-    ruled.expect("invariant: two inputs are not too many")
+        length.sloped([x, y], |x, y, z| {
+            let z = z.is(0.0).choose(&z.number(1.0), z);
+            [x / &z, y / &z]
+        })
+    })
 }
 
 #[track_caller]
@@ -151,48 +147,34 @@ fn nextafter(x: &Tensor, y: &Tensor) -> Tensor {
 /// `log(e^(unit x) + e^(unit y)) / unit`.
 #[track_caller]
 fn log_add(x: &Tensor, y: &Tensor, unit: f64) -> Tensor {
-    let value = Term::compute2(x, y, move |x, y| {
+    Term::compute2(x, y, move |x, y| {
         let distance = x.equals(y).choose(&x.number(0.0), &(x - y).abs());
-        x.max(y) + (distance * -unit).exp().log1p() * (1.0 / unit)
-    });
-    let ruled = value.with_gradient(&[x, y], move |inputs, _, dy| {
-        let share = |x: &Tensor, y: &Tensor| {
-            let weight = Term::compute2(x, y, |x, y| {
-                let step = x.equals(y).choose(&x.number(0.0), &(x - y));
-                Term((step * unit).0.sigmoid())
-            });
-            Some(weight.combine(BinaryOp::Mul, dy))
-        };
-        let (x, y) = (&inputs[0], &inputs[1]);
-        Ok(vec![share(x, y), share(y, x)])
-    });
-    ruled.expect("invariant: two inputs are not too many")
+        let value = x.max(y) + (distance * -unit).exp().log1p() * (1.0 / unit);
+        value.sloped([x, y], move |x, y, _| {
+            let step = x.equals(y).choose(&x.number(0.0), &(x - y)) * unit;
+            [step.sigmoid(), (-step).sigmoid()]
+        })
+    })
 }
 
 /// `x log(y)`, or `x log(1 + y)`.
 #[track_caller]
 fn x_log(x: &Tensor, y: &Tensor, plus_one: bool) -> Tensor {
     let log = move |y: &Term| if plus_one { y.log1p() } else { y.log() };
-    let value = Term::compute2(x, y, move |x, y| {
+    Term::compute2(x, y, move |x, y| {
         let nothing = x.is(0.0).and(&y.is_nan().not());
-        nothing.choose(&x.number(0.0), &(x * log(&nothing.choose(&y.number(1.0), y))))
-    });
-    let ruled = value.with_gradient(&[x, y], move |inputs, _, dy| {
-        let (x, y) = (&inputs[0], &inputs[1]);
-        let edge = if plus_one { -1.0 } else { 0.0 };
-        let to_x = Term::compute2(x, y, move |x, y| {
-            let nothing = x.is(0.0).and(&y.le(&y.number(edge)));
-            nothing.choose(&x.number(0.0), &log(&nothing.choose(&y.number(1.0), y)))
-        });
-        let to_y = Term::compute2(x, y, move |x, y| {
+        let value = nothing.choose(&x.number(0.0), &(x * log(&nothing.choose(&y.number(1.0), y))));
+        value.sloped([x, y], move |x, y, _| {
+            let (nothing, below_edge) =
+                (x.is(0.0), y.le(&y.number(if plus_one { -1.0 } else { 0.0 })));
+            let flat = nothing.and(&below_edge);
+            let to_x = flat.choose(&x.number(0.0), &log(&flat.choose(&y.number(1.0), y)));
             let below = if plus_one { y + 1.0 } else { y.clone() };
-            let nothing = x.is(0.0);
-            nothing.choose(&x.number(0.0), &(x / nothing.choose(&y.number(1.0), &below)))
-        });
-        let times = |slope: Tensor| Some(slope.combine(BinaryOp::Mul, dy));
-        Ok(vec![times(to_x), times(to_y)])
-    });
-    ruled.expect("invariant: two inputs are not too many")
+            let to_y =
+                nothing.choose(&x.number(0.0), &(x / nothing.choose(&y.number(1.0), &below)));
+            [to_x, to_y]
+        })
+    })
 }
 
 #[track_caller]
@@ -259,14 +241,18 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn addcmul(&self, x: impl Operand, y: impl Operand, value: f64) -> Result<Tensor> {
-        let product = x.resolve(self).mul(y.resolve(self)).named("addcmul")?;
-        // A whole number keeps integers what they are.
-        let scaled = match value {
-            1.0 => product,
-            _ if value.fract() == 0.0 && product.dtype().is_int() => product.mul(value as i64)?,
-            _ => product.mul(value)?,
-        };
-        self.add(scaled).named("addcmul")
+        self.in_steps("addcmul", [&x, &y], |base, [x, y]| {
+            let product = x.mul(&y)?;
+            // A whole number keeps integers what they are.
+            let scaled = match value {
+                1.0 => product,
+                _ if value.fract() == 0.0 && product.dtype().is_int() => {
+                    product.mul(value as i64)?
+                }
+                _ => product.mul(value)?,
+            };
+            base.add(scaled)
+        })
     }
 
     /// `self + value * x / y`.
@@ -283,9 +269,10 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn addcdiv(&self, x: impl Operand, y: impl Operand, value: f64) -> Result<Tensor> {
-        let quotient = x.resolve(self).div(y.resolve(self)).named("addcdiv")?;
-        let scaled = if value == 1.0 { quotient } else { quotient.mul(value)? };
-        self.add(scaled).named("addcdiv")
+        self.in_steps("addcdiv", [&x, &y], |base, [x, y]| {
+            let quotient = x.div(&y)?;
+            base.add(if value == 1.0 { quotient } else { quotient.mul(value)? })
+        })
     }
 
     /// Whether each pair is close: `|x - y| <= atol + rtol * |y|`, or equal. NaN is close to NaN
@@ -310,7 +297,8 @@ impl Tensor {
         equal_nan: bool,
     ) -> Result<Tensor> {
         let _here = composed();
-        let (x, y) = Tensor::unify("isclose", self, &other.lend(self), NUMBERS)?;
+        let wide = self.widened();
+        let (x, y) = Tensor::unify("isclose", &wide, &other.resolve(&wide).widened(), NUMBERS)?;
         let equal = x.combine(BinaryOp::Eq, &y);
         let distance = match x.dtype().class() {
             // The difference of unsigned numbers is that of the larger and the smaller.

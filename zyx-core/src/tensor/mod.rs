@@ -73,6 +73,7 @@ mod split;
 mod statistics;
 mod steps;
 mod stft;
+mod widened;
 
 pub use attention::Attention;
 pub use axes::Axes;

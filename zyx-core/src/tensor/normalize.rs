@@ -318,7 +318,7 @@ impl Tensor {
         Tensor::check_eps(OP, eps)?;
         self.check_channels(OP)?;
         let x = self.working();
-        let (mean, var) = (x.per_channel(OP, mean)?, x.per_channel(OP, var)?);
+        let (mean, var) = (x.per_channel(OP, &mean.widened())?, x.per_channel(OP, &var.widened())?);
         let scale = var.add(eps)?.rsqrt();
         let y = x.sub(&mean).and_then(|x| x.mul(&scale)).named(OP)?;
         Ok(y.channel_affine(OP, weight, bias)?.cast(self.floating().dtype()))

@@ -1,10 +1,11 @@
 //! Pooling: windows over the last one to three axes, each reduced to one element.
 //!
-//! Gradients follow from those of the reduction: a mean spreads evenly, a maximum goes where the
-//! gradient of [`Tensor::max`] goes. Where windows tile the input (stride equal to the kernel, no
+//! Gradients follow from those of the reduction: a mean spreads evenly; that of a maximum goes to the first of the
+//! largest elements of a window, as in PyTorch. Where windows tile the input (stride equal to the kernel, no
 //! padding, the common case) they are a plain reshape.
 
 use super::Tensor;
+use super::axes::holds;
 use super::convolution::Window;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
@@ -151,6 +152,38 @@ impl Tensor {
         self.reduce(op, mask).without(mask)
     }
 
+    /// The largest element along the axes of a mask, which stay with extent 1. The gradient goes to the first of equal
+    /// ones, as in PyTorch: where [`Tensor::max_pool2d_with_indices`] says that it is.
+    #[track_caller]
+    fn first_largest(&self, mask: u16) -> Result<Tensor> {
+        let best = self.reduce(BinaryOp::Max, mask);
+        if !self.dtype().is_float() {
+            return Ok(best);
+        }
+        best.with_gradient(&[self], move |inputs, _, dy| {
+            let x = &inputs[0];
+            let dims: Vec<usize> = (0..x.rank())
+                .map(|axis| if holds(mask, axis) { x.shape()[axis] } else { 1 })
+                .collect();
+            let n = dims.iter().product();
+            let place = Tensor::positions(n, x.device()).reshape_unchecked(dims.into());
+            let place = place.broadcast_unchecked(x.shape());
+            let none = place.constant(Scalar::from_i64(place.dtype(), n as i64));
+            let first = x.largest_of(mask).select(&place, &none).reduce(BinaryOp::Min, mask);
+            let chosen = place.combine(BinaryOp::Eq, &first.broadcast_unchecked(x.shape()));
+            let dy = dy.broadcast_unchecked(x.shape());
+            Ok(vec![Some(chosen.select(&dy, &dy.like(0.0)))])
+        })
+    }
+
+    /// Which elements are the largest along the axes of a mask: a NaN is, if there is one.
+    #[track_caller]
+    fn largest_of(&self, mask: u16) -> Tensor {
+        let best = self.reduce(BinaryOp::Max, mask).broadcast_unchecked(self.shape());
+        let hit = self.combine(BinaryOp::Eq, &best);
+        if self.dtype().is_float() { hit.combine(BinaryOp::Or, &self.is_nan()) } else { hit }
+    }
+
     fn window_axes(&self, n: usize) -> u16 {
         (1..=n).fold(0, |mask, i| mask | 1 << (self.rank() - 2 * i))
     }
@@ -162,7 +195,9 @@ impl Tensor {
         pool: Pool<N>,
     ) -> Result<Tensor> {
         let lowest = Scalar::lowest(self.dtype()).to_f64();
-        Ok(self.pool_windows(op, &pool, lowest)?.reduce_windows(BinaryOp::Max, N))
+        let windows = self.pool_windows(op, &pool, lowest)?;
+        let mask = windows.window_axes(N);
+        Ok(windows.first_largest(mask)?.without(mask))
     }
 
     /// The largest elements of windows, and where they are: positions in the last `N` axes laid
@@ -176,11 +211,8 @@ impl Tensor {
         let lowest = Scalar::lowest(self.dtype()).to_f64();
         let windows = self.pool_windows(op, &pool, lowest)?;
         let mask = windows.window_axes(N);
-        let best = windows.reduce(BinaryOp::Max, mask);
-        let mut hit = windows.eq(&best)?;
-        if self.dtype().is_float() {
-            hit = hit.logical_or(windows.is_nan())?;
-        }
+        let best = windows.first_largest(mask)?;
+        let hit = windows.largest_of(mask);
         let image = Shape::from(&self.shape()[self.rank() - N..]);
         let n = image.numel();
         let places = Tensor::positions(n, self.device()).reshape_unchecked(image);
@@ -393,12 +425,18 @@ impl Tensor {
         output: [usize; N],
     ) -> Result<Tensor> {
         let extents = self.adaptive_extents(op, output)?;
+        if extents.iter().zip(output).all(|(&n, m)| n.is_multiple_of(m)) {
+            let mut tile = extents;
+            tile.iter_mut().zip(output).for_each(|(n, m)| *n /= m);
+            return self.max_pool(op, Pool::new(tile));
+        }
         if extents.iter().chain(&output).any(|&n| n > MAX_LISTED) {
             let reason = format!("extents above {MAX_LISTED} are too long to list their pieces");
             return Err(Tensor::shape_error(op, &[self], reason));
         }
         let mut y = self.clone();
-        for i in 0..N {
+        // From the last axis, so that the first of equal elements is that in row-major order.
+        for i in (0..N).rev() {
             let axis = self.rank() - N + i;
             let (n, m) = (extents[i], output[i]);
             let ends = |i: usize| (i * n / m, ((i + 1) * n).div_ceil(m));
@@ -410,7 +448,9 @@ impl Tensor {
             let index = Tensor::from_slice(&index, [index.len()], self.device())?;
             let mut dims = y.shape().to_vec();
             dims.splice(axis..=axis, [m, longest]);
-            y = y.select_unchecked(axis, &index).reshape(dims)?.max(axis + 1)?;
+            y = y.select_unchecked(axis, &index).reshape(dims)?;
+            let mask = 1 << (axis + 1);
+            y = y.first_largest(mask)?.without(mask);
         }
         Ok(y)
     }

@@ -3,6 +3,7 @@
 
 use super::Tensor;
 use super::axes::normalize;
+use super::widened::Rounded;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
@@ -178,9 +179,8 @@ impl Tensor {
     #[track_caller]
     pub fn cross(&self, other: &Tensor, axis: isize) -> Result<Tensor> {
         const OP: &str = "cross";
-        let _here = composed();
-        let product = || {
-            let (x, y) = Tensor::unify(OP, self, other, BinaryOp::Mul.domain())?;
+        self.in_steps(OP, [other], |x, [y]| {
+            let (x, y) = Tensor::unify(OP, x, &y, BinaryOp::Mul.domain())?;
             let place = x.axis(OP, axis)?;
             if x.shape()[place] != 3 {
                 let reason = format!("axis {axis} must have three elements");
@@ -192,8 +192,7 @@ impl Tensor {
                 Tensor::cat(&[&parts[0], &parts[1], &parts[2]], place as isize)
             };
             turned(&x, 1)?.mul(turned(&y, 2)?)?.sub(turned(&x, 2)?.mul(turned(&y, 1)?)?)
-        };
-        product().named(OP)
+        })
     }
 
     /// Matrix products of batches: `[b, n, k]` times `[b, k, m]`, without broadcasting.
@@ -236,8 +235,8 @@ impl Tensor {
         self.matmul(vector).named("mv")
     }
 
-    /// `beta self + alpha a b` of matrices `a` and `b`; `self` broadcasts. With `beta` 0, `self`
-    /// is not looked at: its NaN do not come through.
+    /// `beta self + alpha a b` of matrices `a` and `b`; `self` broadcasts. With `beta` 0, `self` is not read, with `alpha`
+    /// 0 neither `a` nor `b`: their NaN do not come through. Halves are computed in `f32` and rounded once.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -253,9 +252,8 @@ impl Tensor {
     /// When `a` and `b` are not matrices that fit, or `self` does not broadcast to their product.
     #[track_caller]
     pub fn addmm(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
-        let _here = composed();
         a.check_ranks("addmm", b, 2, 2)?;
-        a.matmul(b).and_then(|y| self.blended(&y, beta, alpha)).named("addmm")
+        self.blended("addmm", a, b, beta, alpha)
     }
 
     /// `beta self + alpha a b` of batches of matrices `[b, n, k]` and `[b, k, m]`; see
@@ -274,27 +272,42 @@ impl Tensor {
     /// As [`Tensor::bmm`], and when `self` does not broadcast to the product.
     #[track_caller]
     pub fn baddbmm(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
-        let _here = composed();
-        a.bmm(b).and_then(|y| self.blended(&y, beta, alpha)).named("baddbmm")
+        a.check_ranks("baddbmm", b, 3, 3)?;
+        if a.shape()[0] != b.shape()[0] {
+            let reason = "the operands have different batches".to_owned();
+            return Err(Tensor::shape_error("baddbmm", &[a, b], reason));
+        }
+        self.blended("baddbmm", a, b, beta, alpha)
     }
 
+    /// `beta self + alpha a b`. An operand whose factor is 0 is not computed with.
     #[track_caller]
-    fn blended(&self, product: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
-        let scaled = |t: &Tensor, by: f64| {
-            // An integer factor keeps integers what they are.
-            let whole = by.fract() == 0.0 && by.abs() < 2f64.powi(53);
-            match by {
-                1.0 => Ok(t.clone()),
-                _ if whole => t.mul(by as i64),
-                _ => t.mul(by),
+    fn blended(
+        &self,
+        op: &'static str,
+        a: &Tensor,
+        b: &Tensor,
+        beta: f64,
+        alpha: f64,
+    ) -> Result<Tensor> {
+        self.in_steps(op, [a, b], |base, [a, b]| {
+            let scaled = |t: Tensor, by: f64| {
+                // An integer factor keeps integers what they are.
+                let whole = by.fract() == 0.0 && by.abs() < 2f64.powi(53);
+                match by {
+                    1.0 => Ok(t),
+                    _ if whole => t.mul(by as i64),
+                    _ => t.mul(by),
+                }
+            };
+            let product = a.matmul(&b)?;
+            let product = if alpha == 0.0 { product.like(0.0) } else { scaled(product, alpha)? };
+            let base = base.expand(product.shape().clone())?;
+            if beta == 0.0 {
+                return Ok(product.cast(product.dtype().promote(base.dtype())));
             }
-        };
-        let product = scaled(product, alpha)?;
-        let base = self.expand(product.shape().clone())?;
-        if beta == 0.0 {
-            return Ok(product.cast(product.dtype().promote(base.dtype())));
-        }
-        scaled(&base, beta)?.add(&product)
+            scaled(base, beta)?.add(&product)
+        })
     }
 
     /// The product of matrices in the order of least work; the first may be a vector (a row), the
@@ -326,7 +339,8 @@ impl Tensor {
         }
         let product = || {
             Tensor::check_operands(OP, operands)?;
-            let mut factors: Vec<Tensor> = operands.iter().map(|t| (*t).clone()).collect();
+            let dtype = operands.iter().fold(operands[0].dtype(), |d, t| d.promote(t.dtype()));
+            let mut factors: Vec<Tensor> = operands.iter().map(|t| t.widened()).collect();
             let row = factors[0].rank() == 1;
             let column = factors[n - 1].rank() == 1;
             if row {
@@ -342,7 +356,7 @@ impl Tensor {
             if column {
                 y = y.squeeze(1)?;
             }
-            if row { y.squeeze(0) } else { Ok(y) }
+            Ok(if row { y.squeeze(0)? } else { y }.rounded(dtype))
         };
         product().named(OP)
     }

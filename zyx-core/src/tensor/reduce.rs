@@ -5,7 +5,7 @@
 
 use super::{Axes, Tensor, axes};
 use crate::dtype::{Class, DType};
-use crate::error::{Named, Result};
+use crate::error::Result;
 use crate::graph::{Op, axes_of};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
@@ -254,7 +254,8 @@ impl Tensor {
     /// When an axis is out of range or repeated.
     #[track_caller]
     pub fn std(&self, axes: impl Axes, correction: usize) -> Result<Tensor> {
-        Ok(self.var(axes, correction).named("std")?.root())
+        let mask = self.axes("std", axes)?;
+        self.in_steps("std", [], |x, []| Ok(x.var_of(mask, correction).without(mask).root()))
     }
 
     /// Position (`i64`) of the first largest element along an axis; NaN counts as largest.

@@ -224,14 +224,16 @@ impl Tensor {
         alpha: f64,
     ) -> Result<Tensor> {
         let (axis, index) = self.vector_of_places("index_add", axis, index, Some(src))?;
-        let scaled = match alpha {
-            1.0 => src.clone(),
-            _ => {
-                let factor = Scalar::from_f64(src.dtype(), alpha);
-                src.combine(BinaryOp::Mul, &src.argument(factor))
-            }
-        };
-        Ok(self.scatter_unchecked(axis, Some(BinaryOp::Add), &index, &scaled))
+        self.in_steps("index_add", [src], |x, [src]| {
+            let scaled = match alpha {
+                1.0 => src,
+                _ => {
+                    let factor = Scalar::from_f64(src.dtype(), alpha);
+                    src.combine(BinaryOp::Mul, &src.argument(factor))
+                }
+            };
+            Ok(x.scatter_unchecked(axis, Some(BinaryOp::Add), &index, &scaled))
+        })
     }
 
     /// This tensor with `src[.., i, ..]` at `[.., index[i], ..]`.

@@ -486,15 +486,13 @@ impl Tensor {
     #[track_caller]
     pub fn cond(&self) -> Result<Tensor> {
         const OP: &str = "cond";
-        let _here = composed();
-        let cond = || {
-            let s = self.svdvals()?;
+        self.in_steps(OP, [], |x, []| {
+            let s = x.svdvals()?;
             if s.order() == 0 {
                 return s.largest();
             }
             s.select_index(-1, 0)?.div(s.select_index(-1, -1)?)
-        };
-        cond().named(OP)
+        })
     }
 
     /// Norms of matrices.
@@ -548,10 +546,9 @@ impl Tensor {
     #[track_caller]
     pub fn matrix_power(&self, n: i64) -> Result<Tensor> {
         const OP: &str = "matrix_power";
-        let _here = composed();
-        let power = || {
-            self.check_matrices(OP, true)?;
-            let mut square = if n < 0 { self.inv()? } else { self.clone() };
+        self.in_steps(OP, [], |x, []| {
+            x.check_matrices(OP, true)?;
+            let mut square = if n < 0 { x.inv()? } else { x.clone() };
             let mut left = n.unsigned_abs();
             let mut product: Option<Tensor> = None;
             while left > 0 {
@@ -567,12 +564,11 @@ impl Tensor {
                 }
             }
             let unit = || {
-                let eye = Tensor::eye(self.order(), self.dtype(), self.device());
-                eye.expand(self.shape().clone())
+                let eye = Tensor::eye(x.order(), x.dtype(), x.device());
+                eye.expand(x.shape().clone())
             };
             product.map_or_else(unit, Ok)
-        };
-        power().named(OP)
+        })
     }
 
     /// The exponential of square matrices: `sum a^k / k!`.

@@ -5,6 +5,7 @@
 //! add the blocks' counts, so they are exact, equal on every device, and parallel.
 
 use super::sort::selects;
+use super::widened::Rounded;
 use super::{Axes, Tensor};
 use crate::dtype::{Class, DType};
 use crate::error::{Named, Result};
@@ -258,7 +259,7 @@ impl Tensor {
                     Ok(x.gather_distinct(axis, &at).without(1 << axis))
                 }
             };
-            let (a, b) = (at(low)?, at(low + 1)?);
+            let (a, b) = (at(low)?.widened(), at(low + 1)?.widened());
             let part = place - low as f64;
             let between = if part == 0.0 {
                 a
@@ -269,7 +270,7 @@ impl Tensor {
                 let step = b.combine(BinaryOp::Sub, &a).mul_literal(part);
                 a.combine(BinaryOp::Add, &alike.select(&step.like(0.0), &step))
             };
-            all.push(nan.select(&between.like(f64::NAN), &between));
+            all.push(nan.select(&between.like(f64::NAN), &between).rounded(x.dtype()));
         }
         Tensor::stack(&all.iter().collect::<Vec<_>>(), 0).named(OP)
     }
@@ -577,12 +578,14 @@ impl Tensor {
     /// Unless it has one or two axes.
     #[track_caller]
     pub fn corrcoef(&self) -> Result<Tensor> {
-        let cov = self.cov(1).named("corrcoef")?;
-        if cov.rank() == 0 {
-            return Ok(cov.combine(BinaryOp::Div, &cov));
-        }
-        let scale = cov.diagonal(0, 0, 1).named("corrcoef")?.sqrt();
-        cov.div(scale.unsqueeze(1)?)?.div(&scale)?.clamp(-1.0, 1.0).named("corrcoef")
+        self.in_steps("corrcoef", [], |x, []| {
+            let cov = x.cov(1)?;
+            if cov.rank() == 0 {
+                return Ok(cov.combine(BinaryOp::Div, &cov));
+            }
+            let scale = cov.diagonal(0, 0, 1)?.sqrt();
+            cov.div(scale.unsqueeze(1)?)?.div(&scale)?.clamp(-1.0, 1.0)
+        })
     }
 
     /// Variance along axes and the mean; see [`Tensor::var`].
@@ -619,7 +622,10 @@ impl Tensor {
     /// When an axis is out of range or repeated.
     #[track_caller]
     pub fn std_mean(&self, axes: impl Axes, correction: usize) -> Result<(Tensor, Tensor)> {
-        let (var, mean) = self.var_mean(axes, correction).named("std_mean")?;
-        Ok((var.root(), mean))
+        let mask = self.axes("std_mean", axes)?;
+        self.in_steps("std_mean", [], |x, []| {
+            let var = x.var_of(mask, correction).without(mask);
+            Ok((var.root(), x.mean_of(mask).without(mask)))
+        })
     }
 }

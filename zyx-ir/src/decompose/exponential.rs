@@ -3,6 +3,7 @@
 //! `exp` squares the root of its result: the root neither overflows nor becomes subnormal, so one
 //! multiplication does the rounding at both ends of the range, and `2^n` needs no second factor.
 //! Halving the argument costs nothing, being part of the constants it is multiplied with. The
+//! `exp2` has to be exact at whole numbers, which a square is not: there the power of two is two factors. The
 //! integer part is found by adding 1.5 times the weight of the last bit of the fraction, after
 //! which the low bits of the sum are that integer.
 
@@ -68,12 +69,30 @@ impl Expand<'_> {
     pub(super) fn exp2(&mut self, t: &Table, x: Value) -> Value {
         let log2_e = std::f64::consts::LOG2_E;
         let x = self.clamp(x, 2.0 * t.half_exp.0 * log2_e, 2.0 * t.half_exp.1 * log2_e);
-        let (n, power) = self.split_exponent(t, x, 0.5, 0);
-        let minus_two = self.k(-2.0, x);
-        let r = self.fma(n, minus_two, x);
-        let p = self.polynomial_of_half(t.exp2, r);
-        let root = self.mul(p, power);
-        self.mul(root, root)
+        self.exp2_sum(t, x, None)
+    }
+
+    /// `2^(x + rest)` for an `x` of at most twice the exponents of its dtype, and a small `rest`. Of a whole number it is
+    /// exact. The power of two is a product of two, since it may be beyond the exponents that a factor has.
+    pub(super) fn exp2_sum(&mut self, t: &Table, x: Value, rest: Option<Value>) -> Value {
+        let (magic, half) = (self.k(t.magic, x), self.k(0.5, x));
+        let shifted = self.add(x, magic);
+        let n = self.sub(shifted, magic);
+        let halved = self.fma(x, half, magic);
+        let (whole, first) = (self.bits(shifted), self.bits(halved));
+        let second = self.binary(BinaryOp::Sub, whole, first);
+        let bias = self.int(self.b.ty(whole).dtype, t.bias << t.fraction_bits, x);
+        let mut power = |exponent: Value| {
+            let exponent = self.shl(exponent, t.fraction_bits);
+            let bits = self.binary(BinaryOp::Add, exponent, bias);
+            self.float(bits)
+        };
+        let (first, second) = (power(first), power(second));
+        let r = self.sub(x, n);
+        let r = rest.map_or(r, |rest| self.add(r, rest));
+        let p = self.polynomial(t.exp2, r);
+        let scaled = self.mul(p, first);
+        self.mul(scaled, second)
     }
 
     pub(super) fn expm1(&mut self, t: &Table, x: Value) -> Value {

@@ -136,20 +136,8 @@ impl Expand<'_> {
         let is_bounded = self.binary(Eq, p, bounded);
         let zero = self.k(0.0, x);
         let p_rest = self.select(is_bounded, p_rest, zero);
-        let power = self.exp2_parts(t, bounded, p_rest);
+        let power = self.exp2_sum(t, bounded, Some(p_rest));
         self.pow_edges(x, y, a, power)
-    }
-
-    /// `2^(p + rest)`
-    fn exp2_parts(&mut self, t: &Table, p: Value, rest: Value) -> Value {
-        let half = self.k(0.5, p);
-        let h = self.mul(p, half);
-        let (n, power) = self.split_exponent(t, h, 1.0, 0);
-        let r = self.sub(h, n);
-        let r = self.fma(rest, half, r);
-        let q = self.polynomial(t.exp2, r);
-        let root = self.mul(q, power);
-        self.mul(root, root)
     }
 
     /// The result of `pow` where the power of the absolute value is not it.

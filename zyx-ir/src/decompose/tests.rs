@@ -243,6 +243,54 @@ fn double_precision_functions_are_accurate() {
     }
 }
 
+/// Whole powers of small whole numbers, and powers of two, are exact where they are numbers of the dtype.
+#[test]
+fn powers_of_whole_numbers_are_exact() {
+    let caps = bare();
+    let whole = |x: f64| x.fract() == 0.0;
+    let mut pairs: Vec<(f64, f64)> = Vec::new();
+    for x in 1..=32i32 {
+        let powers = (0..=32).map(|y| (f64::from(x), f64::from(y)));
+        pairs.extend(powers.filter(|&(x, y)| x.powf(y) <= f64::from(1u32 << 24)));
+    }
+    pairs.extend((-149..=127).map(|y| (2.0, f64::from(y))));
+    pairs.resize(pairs.len().next_multiple_of(8), (1.0, 1.0));
+    let single = |f: fn(&(f64, f64)) -> f64| -> Vec<u8> {
+        pairs.iter().flat_map(|p| (f(p) as f32).to_le_bytes()).collect()
+    };
+    let (a, b) = (single(|p| p.0), single(|p| p.1));
+    for lanes in [1, 8] {
+        let kernel = map(DType::F32, pairs.len(), lanes, |b, x, y| b.binary(BinaryOp::Pow, x, y));
+        let out = run(&kernel, &caps, &a, &b);
+        for (&(x, y), z) in pairs.iter().zip(out.chunks_exact(4)) {
+            let z = f32::from_le_bytes(z.try_into().unwrap());
+            assert_eq!(z, x.powf(y) as f32, "{x}^{y}");
+        }
+        let kernel = map(DType::F32, pairs.len(), lanes, |b, _, y| b.unary(UnaryOp::Exp2, y));
+        let out = run(&kernel, &caps, &a, &b);
+        for (&(_, y), z) in pairs.iter().zip(out.chunks_exact(4)) {
+            let z = f32::from_le_bytes(z.try_into().unwrap());
+            assert!(whole(y) && z == y.exp2() as f32, "2^{y} = {z}");
+        }
+    }
+    let double = |f: fn(&(f64, f64)) -> f64| -> Vec<u8> {
+        pairs.iter().flat_map(|p| f(p).to_le_bytes()).collect()
+    };
+    let (a, b) = (double(|p| p.0), double(|p| p.1));
+    for op in [None, Some(BinaryOp::Pow)] {
+        let kernel = map(DType::F64, pairs.len(), 8, |b, x, y| match op {
+            Some(op) => b.binary(op, x, y),
+            None => b.unary(UnaryOp::Exp2, y),
+        });
+        let out = run(&kernel, &caps, &a, &b);
+        for (&(x, y), z) in pairs.iter().zip(out.chunks_exact(8)) {
+            let z = f64::from_le_bytes(z.try_into().unwrap());
+            let want = if op.is_some() { x.powf(y) } else { y.exp2() };
+            assert_eq!(z, want, "{x}, {y}");
+        }
+    }
+}
+
 /// The double that is closest to a multiple of pi / 2 (Muller et al. 2018, table 11.1); its cosine
 /// in many digits is -4.687165924254627611123e-19, which not every system's library finds.
 #[test]

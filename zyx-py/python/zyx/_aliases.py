@@ -2,6 +2,7 @@
 
 from . import _names
 from ._core import Tensor, is_grad_enabled
+from ._steps import in_steps
 
 ALIASES = {
     "absolute": "abs",
@@ -152,6 +153,7 @@ def cuda(self, device=None, non_blocking=False):
     return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
 
 
+@in_steps
 def rsub(self, other, *, alpha=1):
     """`other - alpha x`."""
     return other - self * alpha if alpha != 1 else other - self
@@ -185,6 +187,7 @@ def _randint(low=None, high=None, shape=None, dtype="int64", rng=None, device=No
     return Tensor._randint(low, high, shape, dtype, generator if rng is None else rng, device)
 
 
+@in_steps
 def dist(self, other, p=2):
     """The p-norm of the difference."""
     return (self - other).norm(p)

@@ -3,6 +3,7 @@
 from ._core import Device, Tensor, from_dlpack, tensor
 from ._core import device as _default_device
 from ._grad_mode import enable_grad
+from ._steps import in_steps as _in_steps
 
 
 def grad(loss, leaves, cotangent=None):
@@ -140,20 +141,32 @@ def tensordot(a, b, dims=2):
 
 
 def addmv(input, mat, vec, *, beta=1, alpha=1):
-    """`beta input + alpha mat @ vec`."""
-    return input * beta + (mat @ vec) * alpha
+    """`beta input + alpha mat @ vec`. What has the factor 0 is not read."""
+    if mat.ndim != 2 or vec.ndim != 1:
+        raise ValueError(f"addmv: needs a matrix and a vector (shapes {mat.shape} and {vec.shape})")
+    return input.unsqueeze(-1).addmm(mat, vec.unsqueeze(1), beta, alpha).squeeze(-1)
 
 
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
-    """`beta input + alpha` times the outer product of two vectors."""
-    return input * beta + vec1.outer(vec2) * alpha
+    """`beta input + alpha` times the outer product of two vectors. What has the factor 0 is not read."""
+    if vec1.ndim != 1 or vec2.ndim != 1:
+        raise ValueError(f"addr: needs two vectors (shapes {vec1.shape} and {vec2.shape})")
+    return input.addmm(vec1.unsqueeze(1), vec2.unsqueeze(0), beta, alpha)
 
 
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
-    """`beta input + alpha` times the sum of the products of two batches of matrices."""
-    return input * beta + batch1.bmm(batch2).sum(0) * alpha
+    """`beta input + alpha` times the sum of the products of two batches of matrices. What has the factor 0 is not read."""
+    if batch1.ndim != 3 or batch2.ndim != 3 or batch1.shape[0] != batch2.shape[0]:
+        raise ValueError(f"addbmm: needs two batches of matrices (shapes {batch1.shape} and {batch2.shape})")
+    if batch1.shape[2] != batch2.shape[1]:
+        raise ValueError(f"addbmm: inner extents differ (shapes {batch1.shape} and {batch2.shape})")
+    # One product of the matrices beside each other.
+    rows, columns = batch1.movedim(0, 1), batch2
+    inner = batch1.shape[0] * batch1.shape[2]
+    return input.addmm(rows.reshape(batch1.shape[1], inner), columns.reshape(inner, batch2.shape[2]), beta, alpha)
 
 
+@_in_steps
 def renorm(input, p, dim, maxnorm):
     """The slices along an axis scaled down to the p-norm `maxnorm` where theirs is larger."""
     norms = input.norm(p, [axis for axis in range(input.ndim) if axis != dim % input.ndim], keepdim=True)
@@ -167,6 +180,7 @@ def broadcast_shapes(*shapes):
     return Tensor.broadcast_tensors([Tensor.zeros(shape) for shape in shapes])[0].shape if shapes else ()
 
 
+@_in_steps
 def mvlgamma(input, p):
     """The logarithm of the gamma function of `p` dimensions."""
     from .special import multigammaln

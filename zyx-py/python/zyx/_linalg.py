@@ -3,6 +3,7 @@
 from collections import namedtuple as _namedtuple
 
 from . import array_api as _xp
+from ._steps import in_steps as _in_steps
 from .array_api import matmul, matrix_transpose, tensordot, vecdot  # noqa: F401
 
 _Eigh = _namedtuple("eigh", ["eigenvalues", "eigenvectors"])
@@ -53,6 +54,7 @@ def _largest(x, axes=-1, keepdims=False):
     return (x.sum if none else x.amax)(axes, keepdim=keepdims)
 
 
+@_in_steps
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """A norm of matrices: `"fro"`, `"nuc"`, 1, -1, 2, -2, `inf`, `-inf`."""
     if ord == "fro":

@@ -4,6 +4,7 @@ What is given by position costs nothing more than before but for one call of Pyt
 """
 
 from ._core import DType, Tensor
+from ._steps import in_steps
 
 # Function, and `theirs=ours`; `theirs=` alone is the tensor itself.
 _TABLE = """
@@ -111,11 +112,28 @@ def _like(name):
 
 def _scaled(name):
     method = getattr(Tensor, name)
+    in_steps_of = in_steps(lambda self, other, alpha: method(self, other * alpha))
 
     def scaled(self, other, *, alpha=1):
-        return method(self, other if alpha == 1 else other * alpha)
+        return method(self, other) if alpha == 1 else in_steps_of(self, other, alpha)
 
     return name, scaled
+
+
+def _first(values, x, place, dim):
+    """The largest or smallest elements along an axis, whose gradient goes to the position that was found, as in PyTorch."""
+    if x.ndim == 0 or x.dtype.name not in ("float16", "bfloat16", "float32", "float64"):
+        return values
+    dim = dim % x.ndim
+    kept = values.ndim == x.ndim
+
+    def rule(inputs, output, cotangent):
+        shape = [1] * x.ndim
+        shape[dim] = x.shape[dim]
+        at, dy = (place, cotangent) if kept else (place.unsqueeze(dim), cotangent.unsqueeze(dim))
+        return [(Tensor.iota(x.shape[dim], "int64", device=x.device).reshape(shape) == at).where_(dy, 0.0)]
+
+    return values.with_gradient([x], rule)
 
 
 def _extreme(name, of_two):
@@ -127,7 +145,10 @@ def _extreme(name, of_two):
         found = method(self, *given, **named) if named else method(self, *given)
         # PyTorch's `dim`, also by place, asks for values and positions, NumPy's `axis` for values.
         dim = given[0] if given else named.get("dim")
-        return Selected((found, place(self, *given, **named))) if hasattr(dim, "__index__") else found
+        if not hasattr(dim, "__index__"):
+            return found
+        at = place(self, *given, **named)
+        return Selected((_first(found, self, at, dim), at))
 
     return name, extreme
 

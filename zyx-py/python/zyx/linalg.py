@@ -4,6 +4,7 @@ from collections import namedtuple as _namedtuple
 
 from . import _linalg
 from ._core import Tensor
+from ._steps import in_steps as _in_steps
 
 _Lstsq = _namedtuple("lstsq", ["solution"])
 
@@ -98,6 +99,7 @@ def solve(A, B, *, left=True):
     return A.solve(B) if left else A.mT.solve(B.mT).mT
 
 
+@_in_steps
 def cond(A, p=None):
     """The condition number: largest singular value divided by the smallest, or the product of the norms `p` of the matrices
     and of their inverses.

@@ -8,6 +8,7 @@ import math
 
 from ._core import Tensor
 from ._names import function as _function
+from ._steps import in_steps as _in_steps
 
 # Methods under names of their own.
 _METHODS = {
@@ -37,11 +38,13 @@ def xlog1py(input, other):
     return _of(input, other).xlog1py(other)
 
 
+@_in_steps
 def entr(input):
     """`-input * log(input)`, 0 at 0, and `-inf` below."""
     return (input < 0).where_(float("-inf"), -input.xlogy(input))
 
 
+@_in_steps
 def multigammaln(input, p):
     """The logarithm of the gamma function of `p` dimensions, at least 1."""
     if p < 1:

@@ -10,6 +10,7 @@ import math as _math
 from .._aliases import elsewhere as _elsewhere
 from .._core import Tensor
 from .._names import function as _function
+from .._steps import in_steps as _in_steps
 
 _MODES = {"constant": "zeros", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
 _INTERPOLATIONS = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
@@ -21,6 +22,7 @@ def linear(input, weight, bias=None):
     return y if bias is None else y + bias
 
 
+@_in_steps
 def bilinear(input1, input2, weight, bias=None):
     """`input1 weight[i] input2` for every `i`, plus `bias`."""
     found = Tensor.einsum("...i,oij,...j->...o", [input1, weight, input2])
@@ -55,12 +57,14 @@ def gelu(input, approximate="none"):
     return input.gelu() if approximate == "tanh" else input.gelu_exact()
 
 
+@_in_steps
 def softplus(input, beta=1.0, threshold=20.0):
     """`log(1 + exp(beta input)) / beta`; `input` itself where `beta input` exceeds `threshold`."""
     scaled = input * beta
     return (scaled > threshold).where_(input, scaled.softplus() / beta)
 
 
+@_in_steps
 def normalize(input, p=2.0, dim=1, eps=1e-12):
     """Divided by the p-norm along `dim`, or by `eps` if that is larger."""
     return input / input.norm(p, dim, keepdim=True).maximum(eps)
@@ -90,6 +94,7 @@ def _channels(axes):
 dropout1d, dropout2d, dropout3d = (_channels(axes) for axes in (1, 2, 3))
 
 
+@_in_steps
 def alpha_dropout(input, p=0.5, training=False):
     """Elements set to the lower limit of `selu` with probability `p`, all scaled and moved so that mean 0 and variance 1
     stay, in training.
@@ -110,6 +115,7 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     return logits.gumbel_softmax(tau, hard, dim)
 
 
+@_in_steps
 def embedding_bag(input, weight, offsets=None, *, mode="mean", per_sample_weights=None, include_last_offset=False, padding_idx=None):
     """Rows of a table, those of a bag made one by `"sum"`, `"mean"` or `"max"`: a bag is a row of `input`, or of a list `input`
     what begins at each of `offsets`. The row `padding_idx` counts nowhere. An empty bag gives zeros.
@@ -212,6 +218,7 @@ def _several(name, input, *apart):
         raise ValueError(f"{name}: statistics need more than one value, the input has shape {tuple(input.shape)}")
 
 
+@_in_steps
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     """Divided by a power of the mean square of `size` neighbouring channels (axis 1)."""
     around = [(0, 0)] * input.ndim
@@ -234,6 +241,7 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     return input.nll_loss_weighted(target, weight, ignore_index, reduction)
 
 
+@_in_steps
 def kl_div(input, target, reduction="mean", log_target=False):
     """Kullback and Leibler's divergence of log probabilities `input` from `target`; `"batchmean"` divides the sum by the
     first extent, as its definition does.
@@ -417,6 +425,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     return input.col2im(output_size, kernel_size, stride, padding, dilation)
 
 
+@_in_steps
 def affine_grid(theta, size, align_corners=False):
     """Places `[n, height, width, 2]` for `grid_sample`, by matrices `[n, 2, 3]`."""
     n, _, height, width = size
