@@ -3,6 +3,10 @@
 //! The epilogue kernel runs over the rows and columns of a tile. The group's own axes are
 //! expressed through the contraction's merged batch, m and n positions, so that addresses of
 //! bias, residual and result stay affine in n, the direction of vectors.
+//!
+//! Each element of a result is stored once in all tiles together. A result that varies along fewer axes
+//! than the contraction is stored where the axes that it lacks are at their start, outside of the loops
+//! that it does not depend on.
 
 use super::analysis::collect_roots;
 use super::contract::Contraction;
@@ -13,12 +17,21 @@ use crate::affine::{Algebra, AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, NodeId};
 use crate::hal::{ContractDim, ContractSpec};
-use crate::ir::{Access, LoopKind};
+use crate::ir::{Access, Builder, Kernel, LoopKind, Op, Value};
 use crate::ops::BinaryOp;
+use crate::passes::{Site, simplify};
 use rustc_hash::FxHashMap;
 
 /// Scalar arguments every epilogue starts with: batch, first m, first n, rows, columns, stride.
 pub(crate) const RESERVED_VARS: usize = 6;
+/// A root of an epilogue, in positions of the contraction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    tuple: TupleId,
+    /// Digits of the position along the axes that the root does not vary with: all are 0 where it is stored.
+    first: TupleId,
+}
+
 /// A contraction, where its results stand in the axes of a group, and tuples of the group's roots.
 pub(super) type Roots = (ContractSpec, TupleId, Vec<TupleId>);
 /// Tells what epilogues are made of from what others are.
@@ -53,15 +66,26 @@ pub(crate) fn lower(
             let digit = if outermost { digit } else { p.indices.algebra.rem(&digit, count) };
             axes.insert(axis, digit);
         }
-        let tuples = key.2.iter().map(|&tuple| p.indices.substitute(tuple, &axes)).collect();
-        p.epilogues.insert(key.clone(), tuples);
+        let target = |&tuple: &TupleId| {
+            let mut lacks: Vec<_> =
+                p.indices.get(flat)[0].terms.iter().map(|term| term.0).collect();
+            p.indices.visit_axes(tuple, |axis| lacks.retain(|&lacked| lacked != axis));
+            let first = lacks.iter().map(|axis| axes[axis].clone()).collect();
+            let first = p.indices.intern(first);
+            Target { tuple: p.indices.substitute(tuple, &axes), first }
+        };
+        let targets = key.2.iter().map(target).collect();
+        p.epilogues.insert(key.clone(), targets);
     }
-    let tuples = p.epilogues[&key].iter().copied();
-    let roots: Vec<_> = this.roots.iter().map(|root| root.node).zip(tuples).collect();
+    let targets = p.epilogues[&key].clone();
+    let nodes = this.roots.iter().map(|root| root.node);
+    let roots: Vec<_> = nodes.clone().zip(targets.iter().map(|target| target.tuple)).collect();
+    let targets: Vec<(NodeId, Target)> = nodes.zip(targets).collect();
     let mut found = collect_roots(graph, partition, group, &roots, &[contraction.node], &[]);
     let limits = [spec.batch.as_slice(), &spec.m, &spec.n].map(|dims| extent(dims) as i64);
     found.key.push(OF_EPILOGUE | (spec.acc as u64) << 8);
     found.key.extend(limits.map(|limit| limit as u64));
+    found.key.extend(targets.iter().map(|(_, target)| target.first.word()));
     let written: Vec<(NodeId, Access)> = roots.iter().map(|r| (r.0, Access::Write)).collect();
     Some(once(graph, partition, (found, &written), |partition, found| {
         let mut l = Lowering::new(graph, partition, group, name(graph, this));
@@ -73,13 +97,34 @@ pub(crate) fn lower(
             [(batches - 1).max(0), rows, columns, rows, columns, stride];
         let vars = most.map(|most| l.b.var(DType::I64, 0, most));
         l.declare(found, &written);
-        l.counters.insert(batch, vars[0]);
+        // Outside of a loop its counter is that of the first iteration.
+        for (counter, first) in [batch, m, n].into_iter().zip(vars) {
+            l.counters.insert(counter, first);
+        }
+        let visits = |l: &Lowering<'_>, target: &Target, counter: AtomId| {
+            let mut visits = false;
+            l.indices.visit_axes(target.tuple, |axis| visits |= axis == counter);
+            visits
+        };
+        let (in_columns, others): (Vec<_>, Vec<_>) =
+            (targets.into_iter()).partition(|(node, target)| {
+                graph.shape(*node).numel() == numel || visits(&l, target, n)
+            });
+        let (in_rows, once): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|(_, target)| visits(&l, target, m));
+        let store = |l: &mut Lowering<'_>, targets: Vec<(NodeId, Target)>| {
+            for (node, target) in targets {
+                l.store_first(node, target.tuple, target.first);
+            }
+        };
+        store(&mut l, once);
         let row = l.b.open_loop(LoopKind::Parallel, 0, vars[3]);
         // No tile goes beyond the result. Said so, it is known where kernels are verified.
         let last = l.b.index(rows - 1);
         let global = l.b.binary(BinaryOp::Add, vars[1], row);
         let global = l.b.binary(BinaryOp::Min, global, last);
         l.counters.insert(m, global);
+        store(&mut l, in_rows);
         let line = l.b.binary(BinaryOp::Mul, row, vars[5]);
         let left = l.b.index(columns);
         let left = l.b.binary(BinaryOp::Sub, left, vars[2]);
@@ -90,13 +135,36 @@ pub(crate) fn lower(
         let place = l.b.binary(BinaryOp::Add, line, column);
         let value = l.b.load(tile, place);
         l.give(contraction.node, value);
-        for (node, tuple) in roots {
-            l.store_root(node, tuple);
-        }
+        store(&mut l, in_columns);
         l.b.close();
         l.b.close();
         l.finish()
     }))
+}
+
+/// The kernel that does what an epilogue does in all tiles together: its one tile for each batch entry is
+/// the whole result.
+pub(super) fn of_whole_result(kernel: &Kernel, spec: &ContractSpec) -> Kernel {
+    let mut b = Builder::new(kernel.name());
+    let params: Vec<Value> =
+        kernel.params().iter().map(|p| b.param(p.dtype, p.len, p.access)).collect();
+    let own = kernel.vars().iter().skip(RESERVED_VARS);
+    let own: Vec<Value> = own.map(|var| b.var(var.dtype, var.min, var.max)).collect();
+    let counts = [&spec.batch, &spec.m, &spec.n].map(|dims| extent(dims) as i64);
+    let [batches, rows, columns] = counts.map(|count| b.index(count));
+    let zero = b.index(0);
+    let batch = b.open_loop(LoopKind::Parallel, 2, batches);
+    let vars = [&[batch, zero, zero, rows, columns, columns], &own[..]].concat();
+    let mut map: Vec<Value> = Vec::with_capacity(kernel.ops().len());
+    for (_, op, ty) in kernel.iter() {
+        map.push(match op {
+            Op::Param { slot, .. } => params[usize::from(slot)],
+            Op::Var { slot } => vars[usize::from(slot)],
+            _ => b.emit(op.map(|x| map[x.idx()]), ty),
+        });
+    }
+    b.close();
+    (simplify::PASS.apply)(&b.finish(), &Site::whole())
 }
 
 fn extent(dims: &[ContractDim]) -> usize {

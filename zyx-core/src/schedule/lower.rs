@@ -237,13 +237,24 @@ impl<'a> Lowering<'a> {
     /// Stores `value` as the element of a node at a tuple, in the first iteration of those loops that
     /// are open and that the tuple does not depend on.
     pub(super) fn store_value(&mut self, node: NodeId, tuple: TupleId, value: Value) {
+        let depth = self.depth_of(&self.path.clone(), tuple);
+        let lacks = self.path[depth..].iter();
+        let counters = lacks.filter_map(|axis| self.counters.get(axis).copied()).collect();
+        self.store_where_zero(node, tuple, value, counters);
+    }
+
+    /// Stores `value` as the element of a node at a tuple where all of `counters` are 0.
+    fn store_where_zero(
+        &mut self,
+        node: NodeId,
+        tuple: TupleId,
+        value: Value,
+        counters: Vec<Value>,
+    ) {
         let flat = self.indices.flat(self.graph, node, tuple);
         let mut index = self.index(&flat);
-        let path = self.path.clone();
-        let depth = self.depth_of(&path, tuple);
         let mut first = None;
-        for axis in &path[depth..] {
-            let Some(&counter) = self.counters.get(axis) else { continue };
+        for counter in counters {
             let zero = self.b.index(0);
             let at_start = self.b.binary(BinaryOp::Eq, counter, zero);
             first = Some(self.both(first, at_start));
@@ -253,6 +264,13 @@ impl<'a> Lowering<'a> {
         }
         let buffer = self.param(node);
         self.b.store(buffer, index, value);
+    }
+
+    /// Stores the element of a node at a tuple where all of `digits` are 0.
+    pub(super) fn store_first(&mut self, node: NodeId, tuple: TupleId, digits: TupleId) {
+        let value = self.value(node, tuple, None);
+        let digits = self.indices.get(digits).iter().map(|digit| self.index(digit)).collect();
+        self.store_where_zero(node, tuple, value, digits);
     }
 
     /// Opens the loop of a counter; a merged-away one opens nothing.

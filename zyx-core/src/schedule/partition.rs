@@ -121,7 +121,7 @@ pub(crate) struct Partition {
     /// Kernels of groups lowered so far, by what they are made of.
     pub(crate) kernels: FxHashMap<Box<[u64]>, Arc<Kernel>>,
     /// What roots of epilogues are at in positions of the contraction.
-    pub(super) epilogues: FxHashMap<epilogue::Roots, Vec<TupleId>>,
+    pub(super) epilogues: FxHashMap<epilogue::Roots, Vec<epilogue::Target>>,
 }
 
 /// Which operand of a sum is a product that is multiplied and added in one step, rounded once.
