@@ -13,3 +13,11 @@ zyx_tests::conformance!("cpu", cpu());
 fn ladder() {
     zyx_tests::ladder::on_device("cpu", |runtime| runtime.register(cpu()), 10_000);
 }
+
+/// Programs shared by sizes give the results of programs of their own.
+#[test]
+fn results_do_not_depend_on_earlier_sizes() {
+    let n = zyx_tests::ladder::count(500);
+    let differ = zyx_tests::ladder::fresh_and_after_others("cpu", |r| r.register(cpu()), n);
+    println!("{differ} of {n} differ in last bits");
+}

@@ -14,3 +14,11 @@ zyx_tests::conformance!("cpu", portable());
 fn ladder() {
     zyx_tests::ladder::on_device("cpu", |runtime| runtime.register(portable()), 10_000);
 }
+
+/// Programs shared by sizes give the results of programs of their own.
+#[test]
+fn results_do_not_depend_on_earlier_sizes() {
+    let n = zyx_tests::ladder::count(500);
+    let differ = zyx_tests::ladder::fresh_and_after_others("cpu", |r| r.register(portable()), n);
+    println!("{differ} of {n} differ in last bits");
+}

@@ -118,7 +118,7 @@ macro_rules! conformance_cases {
             movement { all compositions, all joining, once refusals, }
             reduce {
                 all axes, all long, all of_views, all not_finite, all positions, all cumulative,
-                all statistics,
+                all statistics, once short_axes,
             }
             matmul { all shapes, all fused, all biases, once mixed, once integers, once quantised, }
             index { all gather, all select, all scatter, all long_scatters, once one_hot, }

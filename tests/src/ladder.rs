@@ -6,10 +6,11 @@
 //! fault: those before it were right. A failing program is made smaller before it is printed,
 //! with its seed.
 //!
-//! `ZYX_SEED=n` runs that seed alone; `ZYX_PROGRAMS=n` sets how many are run.
+//! `ZYX_SEED=n` runs that seed alone; `ZYX_PROGRAMS=n` sets how many are run, `ZYX_FIRST_SEED=n` with which
+//! one the seeds begin.
 
 use crate::Rng;
-use crate::generate::{Limits, program};
+use crate::generate::{Limits, program, sized};
 use crate::oracle::{Array, decode, flush};
 use crate::program::Program;
 use std::cell::Cell;
@@ -344,15 +345,76 @@ pub fn on_device(spec: &str, register: impl Fn(&Runtime), n: u64) {
     }
 }
 
+/// Programs of a family, and families that a device computes before it is replaced by a new one.
+const SIZES: u64 = 5;
+const FAMILIES: u64 = 10;
+
+/// Whether results depend on what was compiled before: `n` programs, each on a device that was just opened, and
+/// on one that computed others of the same families, at other sizes, in random order. Both have to be right;
+/// gives how many differ in a bit.
+///
+/// # Panics
+/// When a result is wrong, with the seed of the family and that of the sizes.
+pub fn fresh_and_after_others(spec: &str, register: impl Fn(&Runtime), n: u64) -> u64 {
+    let open = || {
+        let runtime = Runtime::default();
+        register(&runtime);
+        runtime.device(spec).expect("the device was there before")
+    };
+    let bits = |device: &Device, program: &Program| -> Result<(Vec<Array>, Vec<Vec<u8>>)> {
+        let tensors = program.build(device)?;
+        Tensor::realize_all(&tensors)?;
+        let bytes = tensors.iter().map(Tensor::to_bytes).collect::<Result<_>>()?;
+        Ok((tensors.iter().map(Array::read).collect::<Result<_>>()?, bytes))
+    };
+    let seeds: Vec<u64> = chosen(0..(n / SIZES).max(1)).collect();
+    let (mut differ, mut wrong) = (0, Vec::new());
+    for families in seeds.chunks(FAMILIES as usize) {
+        let mut all: Vec<(u64, u64)> = families
+            .iter()
+            .flat_map(|&family| (0..SIZES).map(move |size| (family, size)))
+            .collect();
+        let mut rng = Rng::new(families[0]);
+        for last in (1..all.len()).rev() {
+            all.swap(last, rng.below(last + 1));
+        }
+        let used = open();
+        for (family, size) in all {
+            let program = sized(family, size);
+            let both = || -> Result<_> { Ok((bits(&open(), &program)?, bits(&used, &program)?)) };
+            let found = quietly(both);
+            let (fresh, after) = match found {
+                Ok(Ok(found)) => found,
+                Ok(Err(error)) => panic!("ZYX_SEED={family}, size {size}: {error}\n{program}"),
+                Err(panic) => panic!("ZYX_SEED={family}, size {size}: {panic}\n{program}"),
+            };
+            differ += u64::from(fresh.1 != after.1);
+            for (when, (got, _)) in [("on a fresh device", fresh), ("after others", after)] {
+                if let Some(text) = mismatch(&program, &got) {
+                    wrong
+                        .push(format!("{when}, ZYX_SEED={family}, size {size}: {text}\n{program}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} results, first: {}", wrong.len(), wrong[0]);
+    differ
+}
+
 /// The seed the environment asks for, or all.
 pub fn chosen(seeds: impl Iterator<Item = u64>) -> Box<dyn Iterator<Item = u64>> {
-    match std::env::var("ZYX_SEED").ok().and_then(|s| s.parse().ok()) {
+    let first = number("ZYX_FIRST_SEED").unwrap_or(0);
+    match number("ZYX_SEED") {
         Some(seed) => Box::new(std::iter::once(seed)),
-        None => Box::new(seeds.collect::<Vec<_>>().into_iter()),
+        None => Box::new(seeds.map(|seed| seed + first).collect::<Vec<_>>().into_iter()),
     }
 }
 
 /// How many programs to run: `n`, unless the environment says otherwise.
 pub fn count(n: u64) -> u64 {
-    std::env::var("ZYX_PROGRAMS").ok().and_then(|s| s.parse().ok()).unwrap_or(n)
+    number("ZYX_PROGRAMS").unwrap_or(n)
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok())
 }

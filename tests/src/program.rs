@@ -27,7 +27,10 @@ pub enum Step {
     Stride(usize, usize, usize, usize),
     Reduce(Reduction, usize, u16, bool),
     Position(BinaryOp, usize, usize),
-    Cumsum(usize, usize),
+    /// `cumsum`, `cumprod`, `cummax` or `cummin` along an axis.
+    Scan(BinaryOp, usize, usize),
+    Softmax(usize, usize),
+    LogCumsumExp(usize, usize),
     Matmul(usize, usize),
     Gather(usize, usize, usize),
     Select(usize, usize, usize),
@@ -71,7 +74,8 @@ impl Step {
             Step::Reshape(x, _) | Step::Permute(x, _) | Step::Expand(x, _) => vec![x],
             Step::Pad(x, _) | Step::Shrink(x, _) | Step::Flip(x, _) => vec![x],
             Step::Stride(x, ..) | Step::Reduce(_, x, ..) | Step::Position(_, x, _) => vec![x],
-            Step::Cumsum(x, _) | Step::Contiguous(x) => vec![x],
+            Step::Scan(_, x, _) | Step::Softmax(x, _) | Step::LogCumsumExp(x, _) => vec![x],
+            Step::Contiguous(x) => vec![x],
             Step::Binary(_, x, y) | Step::Matmul(x, y) | Step::Cat(x, y, _) => vec![x, y],
             Step::Gather(x, _, i) | Step::Select(x, _, i) => vec![x, i],
             Step::Where(c, x, y) => vec![c, x, y],
@@ -88,7 +92,8 @@ impl Step {
             Step::Reshape(x, _) | Step::Permute(x, _) | Step::Expand(x, _) => *x = f(*x),
             Step::Pad(x, _) | Step::Shrink(x, _) | Step::Flip(x, _) => *x = f(*x),
             Step::Stride(x, ..) | Step::Reduce(_, x, ..) | Step::Position(_, x, _) => *x = f(*x),
-            Step::Cumsum(x, _) | Step::Contiguous(x) => *x = f(*x),
+            Step::Scan(_, x, _) | Step::Softmax(x, _) | Step::LogCumsumExp(x, _) => *x = f(*x),
+            Step::Contiguous(x) => *x = f(*x),
             Step::Binary(_, x, y) | Step::Matmul(x, y) | Step::Cat(x, y, _) => {
                 (*x, *y) = (f(*x), f(*y));
             }
@@ -124,7 +129,14 @@ impl Step {
             Step::Reduce(kind, x, mask, keep) => reduce(*kind, &v[*x], *mask, *keep),
             Step::Position(BinaryOp::Max, x, axis) => v[*x].argmax(*axis as isize),
             Step::Position(_, x, axis) => v[*x].argmin(*axis as isize),
-            Step::Cumsum(x, axis) => v[*x].cumsum(*axis as isize),
+            Step::Scan(op, x, axis) => match op {
+                BinaryOp::Mul => v[*x].cumprod(*axis as isize),
+                BinaryOp::Max => v[*x].cummax(*axis as isize).map(|found| found.0),
+                BinaryOp::Min => v[*x].cummin(*axis as isize).map(|found| found.0),
+                _ => v[*x].cumsum(*axis as isize),
+            },
+            Step::Softmax(x, axis) => v[*x].softmax(*axis as isize),
+            Step::LogCumsumExp(x, axis) => v[*x].logcumsumexp(*axis as isize),
             Step::Matmul(x, y) => v[*x].matmul(&v[*y]),
             Step::Gather(x, axis, i) => v[*x].gather(*axis as isize, &v[*i].unchecked_indices()),
             Step::Select(x, axis, i) => {
@@ -175,11 +187,13 @@ impl Step {
                 }
             }
             Step::Position(op, x, axis) => v[*x].arg_extreme(*op, *axis),
-            Step::Cumsum(x, axis) => {
-                let x = &v[*x];
-                let wide = x.cast(oracle::reduce::summed(x.dtype));
-                wide.scan(BinaryOp::Add, *axis, false)
+            Step::Scan(op, x, axis) => {
+                let (x, adds) = (&v[*x], matches!(op, BinaryOp::Add | BinaryOp::Mul));
+                let dtype = if adds { oracle::reduce::summed(x.dtype) } else { x.dtype };
+                x.cast(dtype).scan(*op, *axis, false)
             }
+            Step::Softmax(x, axis) => v[*x].softmax(*axis),
+            Step::LogCumsumExp(x, axis) => v[*x].log_cumsum_exp(*axis),
             Step::Matmul(x, y) => v[*x].matmul(&v[*y]),
             Step::Gather(x, axis, i) => v[*x].gather(*axis, &v[*i]),
             Step::Select(x, axis, i) => v[*x].gather(*axis, &v[*x].along(*axis, &v[*i])),

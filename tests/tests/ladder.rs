@@ -121,3 +121,29 @@ fn the_ladder_names_the_guilty_layer() {
     named::<TUNER>();
     named::<DEVICE>();
 }
+
+/// A kernel of several operations that computes something else than they do is reported by checked mode, with the
+/// operation, the position and the lines.
+#[test]
+fn checked_mode_reports_a_wrong_plan() {
+    let faults = Faults::default();
+    // Operations alone are right.
+    faults.miscompile(|kernel| {
+        let text = kernel.to_string();
+        let products = text.lines().filter(|line| line.contains(" mul ") && line.contains(": f32"));
+        if products.count() > 1 { swapped(kernel, "mul", "add") } else { kernel.clone() }
+    });
+    let runtime = Runtime::default();
+    runtime.register(Faulty::new(Reference::default(), &faults));
+    let device = runtime.device("reference").expect("always present");
+    device.set_optimizer(Optimizer::Off);
+    device.set_checked(true);
+    let x = Tensor::from_slice(&[1.5f32, 2.5, 3.5], [3], &device).expect("three numbers");
+    let right = x.sub(1.0).and_then(|y| y.mul(&x)).and_then(|y| y.to_vec::<f32>());
+    assert_eq!(right.expect("one product"), [0.75, 3.75, 8.75]);
+    let wrong = || -> Result<Vec<f32>> { x.mul(&x)?.sub(1.0)?.mul(&x)?.to_vec::<f32>() };
+    let error = wrong().expect_err("the plan is wrong").to_string();
+    let start = "mul: the plan gives 3.5 at [0], where operation by operation it is 1.875";
+    assert!(error.starts_with(start), "{error}");
+    assert!(error.contains(&format!(", at {}:", file!())), "{error}");
+}

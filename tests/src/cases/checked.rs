@@ -133,6 +133,7 @@ fn values(device: &Device) -> Result<Vec<Row>> {
         row!(x.t().contiguous().log().flip(0), "log: the result is -inf at [1, 0]"),
         row!(x.gt(2.0)?.where_(x.log(), x.recip()), "recip: the result is inf at [0, 1]"),
         row!(Ok(small.grad(&[&p])?.remove(0).unwrap()), "div: the result is inf at [1]"),
+        row!(x.div(&zeros)?.gt(3.0), "div: the result is inf at [0, 0]"),
     ])
 }
 
@@ -160,6 +161,16 @@ fn let_pass(device: &Device) -> Result<()> {
     let alone = read(ctc(device, [1, 0], 3, 1)?)?[0];
     assert!(loss.is_finite() && (loss - alone).abs() < 1e-6, "{loss} and {alone}");
     assert_eq!(read(x.histc(2, 0.0, 2.0)?)?, [1.0, 1.0]);
+    // What is tested for, by whatever moves it there.
+    let zeros = Tensor::zeros([2, 2], DType::F32, device);
+    let (infinite, none) = (x.abs().add(1.0)?.div(&zeros)?, zeros.div(&zeros)?);
+    let bools = |y: Tensor| y.to_vec::<bool>();
+    assert_eq!(bools(infinite.t().contiguous().is_inf())?, [true; 4]);
+    assert_eq!(bools(none.is_nan())?, [true; 4]);
+    assert_eq!(bools(infinite.neg().abs().lt(inf)?)?, [false; 4]);
+    assert_eq!(read(none.nan_to_num(7.0, None, None))?, [7.0; 4]);
+    assert_eq!(read(infinite.nan_to_num(0.0, Some(5.0), None))?, [5.0; 4]);
+    assert_eq!(read(none.is_nan().where_(1.0, &none)?)?, [1.0; 4]);
     // Nothing at all.
     assert!(read(x.narrow(0, 0, 0)?.log())?.is_empty());
     Ok(())
@@ -179,6 +190,27 @@ fn step(device: &Device) -> Result<Vec<f32>> {
     Ok([loss.to_vec::<f32>()?, next.to_vec::<f32>()?].concat())
 }
 
+/// The plan that runs is the one without checked mode: a chain of values takes their memory.
+fn same_plan(device: &Device) -> Result<()> {
+    let run = || -> Result<(Vec<f32>, u64)> {
+        let x = Tensor::from_slice(&[0.5f32; 60], [6, 10], device)?;
+        let mut s = Tensor::from_slice(&[1f32; 60], [6, 10], device)?;
+        let before = device.stats().donations;
+        for _ in 0..4 {
+            s = s.mul(0.5)?.add(x.matmul(&x.t())?.sum(..)?.mul(1e-3)?)?;
+            s.realize()?;
+        }
+        Ok((s.to_vec::<f32>()?, device.stats().donations - before))
+    };
+    let checked = run()?;
+    device.set_checked(false);
+    let plain = run()?;
+    device.set_checked(true);
+    assert_eq!(checked, plain, "{device}");
+    assert!(plain.1 > 0, "{device}: no value takes the memory of the one before");
+    Ok(())
+}
+
 /// All of it.
 pub fn all(device: &Device) {
     let plain = step(device).unwrap();
@@ -190,6 +222,7 @@ pub fn all(device: &Device) {
     for (checked, plain) in step(device).unwrap().iter().zip(&plain) {
         assert!((checked - plain).abs() <= 1e-5 * (1.0 + plain.abs()), "{checked} {plain}");
     }
+    same_plan(device).unwrap();
     // Refused values can be asked for again, and had once nobody looks.
     let x = Tensor::new([1f32, 0.0], device).unwrap();
     let y = x.log();

@@ -5,7 +5,7 @@ use crate::oracle::reduce::accumulator;
 use crate::tolerance::{formula_error, sum_error};
 use crate::values::{moderate, small, with_ties};
 use crate::{Array, Check, Rng, Val};
-use zyx_core::{BinaryOp, DType, Device, Tensor};
+use zyx_core::{BinaryOp, DType, Device, Result, Tensor};
 
 const DIMS: &[&[usize]] = &[&[], &[1], &[0], &[17], &[2, 3, 5], &[3, 0], &[0, 3], &[1, 4, 1]];
 
@@ -78,7 +78,7 @@ fn equal_numbers(check: &mut Check, device: &Device) {
     let all = Tensor::full([1 << 19], 0.1f32, device).contiguous();
     for dims in [[1 << 14, 1 << 5], [1 << 5, 1 << 14]] {
         let matrix = all.reshape(dims).expect("it has as many elements");
-        let mut within = |what: &str, got: zyx_core::Result<Vec<f32>>, want: f64| {
+        let mut within = |what: &str, got: Result<Vec<f32>>, want: f64| {
             let got = got.unwrap_or_else(|e| panic!("{what} of {dims:?}: {e}"));
             let error = got.iter().map(|&y| (f64::from(y) / want - 1.0).abs()).fold(0.0, f64::max);
             check.that(error <= LONG_SUM, format!("{what} of {dims:?}: relative error {error:e}"));
@@ -86,7 +86,7 @@ fn equal_numbers(check: &mut Check, device: &Device) {
         for axis in [0, 1] {
             let n = dims[axis];
             let axis = axis as isize;
-            let values = |y: zyx_core::Result<Tensor>| y.and_then(|y| y.to_vec::<f32>());
+            let values = |y: Result<Tensor>| y.and_then(|y| y.to_vec::<f32>());
             within(&format!("sum over {axis}"), values(matrix.sum(axis)), x * n as f64);
             within(&format!("mean over {axis}"), values(matrix.mean(axis)), x);
             let last = matrix.cumsum(axis).and_then(|y| y.slice(axis, n - 1..));
@@ -187,6 +187,83 @@ pub fn cumulative(device: &Device, dtype: DType) {
         }
     }
     check.finish();
+}
+
+/// Scans and reductions of axes of 1 to 5 elements, with about as many rows as vectors have lanes, of operands
+/// that are there, computed, or views.
+pub fn short_axes(device: &Device) {
+    // Compilers of drivers are dear: there all results of an operand are one plan.
+    let few = device.caps().simt;
+    let rows: &[usize] = match few {
+        true => &[7, 33],
+        false => &[1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65],
+    };
+    type Operand = fn(&Tensor) -> Result<Tensor>;
+    let operands: [(&str, Operand); 4] = [
+        ("stored", |x| Ok(x.clone())),
+        ("a softmax", |x| x.softmax(1)),
+        ("scaled", |x| x.mul(0.5)?.add(0.25)),
+        ("a view", |x| x.t().contiguous().t().flip(1)),
+    ];
+    type Method = fn(&Tensor) -> Result<Tensor>;
+    let methods: [(&str, Method); 8] = [
+        ("cumsum", |x| x.cumsum(1)),
+        ("cumprod", |x| x.cumprod(1)),
+        ("cummax", |x| x.cummax(1).map(|found| found.0)),
+        ("cummin", |x| x.cummin(1).map(|found| found.0)),
+        ("logcumsumexp", |x| x.logcumsumexp(1)),
+        ("cumsum from the end", |x| x.flip(1)?.cumsum(1)?.flip(1)),
+        ("sum", |x| x.sum(1)),
+        ("softmax", |x| x.softmax(1)),
+    ];
+    let run = || -> Result<()> {
+        for (n, &rows) in (1..=5usize).flat_map(|n| rows.iter().map(move |rows| (n, rows))) {
+            let mut rng = Rng::new((n * rows) as u64);
+            let data: Vec<f32> = (0..rows * n).map(|_| rng.between(-2.0, 2.0) as f32).collect();
+            let x = Tensor::from_slice(&data, [rows, n], device)?;
+            for (kind, operand) in operands {
+                // What it is read from and what is scanned are two computations.
+                let values = operand(&x)?.to_vec::<f32>()?;
+                let results: Vec<Tensor> =
+                    methods.iter().map(|(_, f)| f(&operand(&x)?)).collect::<Result<_>>()?;
+                if few {
+                    Tensor::realize_all(&results)?;
+                }
+                for ((method, _), result) in methods.iter().zip(results) {
+                    let got = result.to_vec::<f32>()?;
+                    let want: Vec<f64> =
+                        values.chunks(n).flat_map(|row| short_row(method, row)).collect();
+                    let near = |(got, want): (&f32, &f64)| {
+                        (f64::from(*got) - want).abs() <= 2e-6 * (1.0 + want.abs())
+                    };
+                    let right = got.len() == want.len() && got.iter().zip(&want).all(near);
+                    assert!(
+                        right,
+                        "{device}: {method} of {kind}, [{rows}, {n}]: {got:?}, not {want:?}"
+                    );
+                }
+            }
+        }
+        Ok(())
+    };
+    run().unwrap_or_else(|error| panic!("{device}: {error}"));
+}
+
+/// What a method makes of a row.
+fn short_row(method: &str, row: &[f32]) -> Vec<f64> {
+    let row: Vec<f64> = row.iter().map(|&x| x.into()).collect();
+    let total: f64 = row.iter().map(|x| x.exp()).sum();
+    let parts = |f: &dyn Fn(&[f64]) -> f64| (1..=row.len()).map(|end| f(&row[..end])).collect();
+    match method {
+        "cumsum" => parts(&|part| part.iter().sum()),
+        "cumprod" => parts(&|part| part.iter().product()),
+        "cummax" => parts(&|part| part.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+        "cummin" => parts(&|part| part.iter().copied().fold(f64::INFINITY, f64::min)),
+        "logcumsumexp" => parts(&|part| part.iter().map(|x| x.exp()).sum::<f64>().ln()),
+        "cumsum from the end" => (0..row.len()).map(|start| row[start..].iter().sum()).collect(),
+        "sum" => vec![row.iter().sum()],
+        _ => row.iter().map(|x| x.exp() / total).collect(),
+    }
 }
 
 /// Mean, variance, norm and log-sum-exp against their definitions.

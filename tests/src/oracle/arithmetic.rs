@@ -155,7 +155,9 @@ fn unary_range(op: UnaryOp, low: f64, high: f64) -> Option<(f64, f64)> {
     let f = |x: f64| real_unary(op, x);
     let point = is_point(low, high);
     let around = |f: &dyn Fn(f64) -> f64| {
-        let (middle, radius) = (f64::midpoint(low, high), (high - low) / 2.0);
+        let middle = f64::midpoint(low, high);
+        // Of neighbouring floats the middle is one.
+        let radius = (high - middle).max(middle - low);
         let y = f(middle);
         ((y - radius).max(-1.0), (y + radius).min(1.0))
     };

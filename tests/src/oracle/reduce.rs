@@ -3,8 +3,8 @@
 use super::flush::{flushed, flushed_result};
 use super::movement::{broadcast, indices};
 use super::{Array, Val, arithmetic, wrap};
-use crate::tolerance::{largest, product_error, smallest_normal, sum_error};
-use zyx_core::{BinaryOp, Class, DType};
+use crate::tolerance::{largest, product_error, smallest_normal, sum_error, ulp};
+use zyx_core::{BinaryOp, Class, DType, UnaryOp};
 
 /// The dtype sums of `dtype` are given in.
 pub fn summed(dtype: DType) -> DType {
@@ -197,6 +197,45 @@ impl Array {
             let terms: Vec<Val> = positions.iter().map(term).collect();
             let flat = out.flat(&index);
             out.data[flat] = combined(op, self.dtype, &terms);
+        }
+        out
+    }
+
+    /// Exponentials of what is left without the maximum, times the reciprocal of their sum.
+    pub fn softmax(&self, axis: usize) -> Array {
+        let dtype = if self.dtype.is_float() { self.dtype } else { DType::F32 };
+        let x = self.cast(accumulator(dtype));
+        if x.numel() == 0 {
+            return x.cast(dtype);
+        }
+        let top = x.reduce(BinaryOp::Max, 1 << axis, true);
+        let parts = x.binary(BinaryOp::Sub, &top).unary(UnaryOp::Exp);
+        let scale = parts.sum(1 << axis, true).unary(UnaryOp::Recip);
+        parts.product(&scale).cast(dtype)
+    }
+
+    /// The running logarithm of sums of exponentials, within the errors of a few steps; unknown where an
+    /// element is not a known finite number.
+    pub fn log_cumsum_exp(&self, axis: usize) -> Array {
+        const STEPS: f64 = 8.0;
+        let wide = accumulator(self.dtype);
+        let x = self.cast(wide);
+        let mut out = self.clone();
+        for index in indices(&self.dims) {
+            let term = |position: usize| {
+                let mut index = index.clone();
+                index[axis] = position;
+                x.at(&index).certain().filter(|x| x.is_finite())
+            };
+            let terms: Option<Vec<f64>> = (0..=index[axis]).map(term).collect();
+            let flat = out.flat(&index);
+            out.data[flat] = terms.map_or(Val::Unknown, |terms| {
+                let top = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let sum: f64 = terms.iter().map(|x| (x - top).exp()).sum();
+                let scale = terms.iter().fold(1.0, |scale: f64, x| scale.max(x.abs()));
+                let error = STEPS * terms.len() as f64 * ulp(wide, scale);
+                Val::about(self.dtype, top + sum.ln(), error)
+            });
         }
         out
     }

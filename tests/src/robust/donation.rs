@@ -2,21 +2,24 @@
 
 use super::faulty::{Call, Faults, Faulty};
 use super::memory::open;
-use crate::generate::{Limits, program};
-use crate::{harness, ladder};
+use crate::generate::{Limits, Theme, program, program_of};
+use crate::{Rng, harness, ladder};
 use zyx_core::hal::Backend;
-use zyx_core::{DType, Device, Param, Result, Rng, Runtime, Tensor};
+use zyx_core::{DType, Device, Param, Result, Runtime, Tensor};
 use zyx_optim::{AdamOptions, AdamW, Optimizer};
 
-/// Random programs, with inputs that somebody holds and with inputs that nobody does.
+/// Random programs, usual ones and those that replace values beside fused kernels, with inputs that are held and
+/// with inputs that die.
 ///
 /// # Panics
 /// When an output differs in a bit, a held input changes, or memory is given that is held.
 pub fn random_programs_with_dying_inputs<B: Backend>(spec: &str, backend: impl Fn() -> B) {
     let Some(device) = open(spec, "random_programs_with_dying_inputs", backend) else { return };
     let mut given = 0;
-    for seed in ladder::chosen(0..ladder::count(40)) {
-        let program = program(seed, Limits::default());
+    let replaced = |seed: u64| program_of(Theme::Replaced, &mut Rng::new(seed), Limits::default());
+    let seeds: Vec<u64> = ladder::chosen(0..ladder::count(40)).collect();
+    let usual = seeds.iter().map(|&seed| (seed, program(seed, Limits::default())));
+    for (seed, program) in usual.chain(seeds.iter().map(|&seed| (seed, replaced(seed)))) {
         let run = |held: bool| -> Result<(Vec<Vec<u8>>, u64)> {
             let inputs = program.inputs.iter().map(|x| x.tensor(&device));
             let inputs = inputs.collect::<Result<Vec<Tensor>>>()?;
@@ -47,7 +50,7 @@ pub fn random_programs_with_dying_inputs<B: Backend>(spec: &str, backend: impl F
 /// Weights of two layers, with odd sizes, trained for some steps. `keep` gets what an optimizer
 /// remembers after each step.
 fn train(device: &Device, steps: usize, keep: &mut dyn FnMut(&AdamW)) -> Result<(Vec<u8>, u64)> {
-    let mut rng = Rng::seed(3);
+    let mut rng = zyx_core::Rng::seed(3);
     let mut normal = |dims: [usize; 2]| -> Result<Tensor> {
         let x = Tensor::randn(dims, DType::F32, &mut rng, device)?.contiguous();
         x.realize().map(|()| x)

@@ -66,9 +66,13 @@ impl Device {
     /// one that asked. Of operations that were called before it was on, results are checked too, but
     /// neither indices nor lines are known.
     ///
-    /// Values are computed operation by operation and looked at on the host, which takes a multiple
-    /// of the time and of the memory. Infinities that are constants or data, as in a mask, and
-    /// those that `where` leaves out are no errors. While it is off, nothing is spent on it.
+    /// Values are computed operation by operation on copies of the inputs and looked at on the host, then by
+    /// the plan that would run without checked mode: the same fusion, memory of inputs reused, launches
+    /// replayed. A result of the plan that differs by more than rounding explains is an error that names
+    /// the operation. All of it takes a multiple of the time and of the memory. Infinities that are constants
+    /// or data, as in a mask, those that `where` leaves out, and results that are only tested
+    /// ([`Tensor::is_inf`](crate::Tensor::is_inf), [`Tensor::is_nan`](crate::Tensor::is_nan),
+    /// [`Tensor::nan_to_num`](crate::Tensor::nan_to_num), comparisons with infinity) are no errors. While it is off, nothing is spent on it.
     ///
     /// A device opened while the environment variable `ZYX_CHECKED` is `1` starts in checked mode.
     ///

@@ -316,7 +316,7 @@ impl Step {
             return Ok(());
         }
         if device.is_checked() {
-            return checked::realize(device, &all).map(|_| ());
+            return checked::realize(device, &all, &[]).map(|_| ());
         }
         let cache = device.attachment::<PlanCache>();
         let sharing = device.read_lock();

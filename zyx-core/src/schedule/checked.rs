@@ -1,22 +1,30 @@
-//! Realizing in checked mode: operation by operation, each result looked at.
+//! Realizing in checked mode: operation by operation, each result looked at; then by the plan that runs
+//! without checked mode, whose results are compared with those.
 //!
-//! What tensors reach is made once more, of nodes that nobody else holds (*twins*), and computed in
-//! topological order. A twin is *stored*, and looked at, unless it only moves elements about, is far
-//! larger than what it is computed from (the products before a contraction's sum, which would not
-//! fit), or is what `where` chooses from: a formula may be infinite where it is not chosen. Such a
-//! twin is looked at if what is computed from it is not finite though all stored operands are.
+//! The graph of the tensors is made once more, of nodes that nobody else holds (*twins*) on copies of the
+//! inputs, and computed in topological order. A twin is *stored*, and looked at, unless it only moves
+//! elements about, is far larger than its operands (the products before a contraction's sum, which would not
+//! fit), or is handled: all its users choose from it by `where`, since a formula may be infinite where it is
+//! not chosen, or test it for NaN and infinities. Such a
+//! twin is looked at if the result of one of its users is not finite though all stored operands are.
+//!
+//! Since twins share no memory with the tensors, the plan afterwards is the very one that runs without checked
+//! mode, with its fusion, donation and replay. Its results round differently. So where they differ by more
+//! than a few units of the largest element, the twins are computed again, each with a relative error of some
+//! units in the last place. A result that differs by much more than those do is a fault of the plan. Results that hang on
+//! rounding, as a position of nearly equal maxima, decide nothing.
 
 use super::across::{Walk, is_pending};
 use super::{realize_unchecked, refuse_no_value};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::Op;
-use crate::ops::TernaryOp;
+use crate::ops::{TernaryOp, UnaryOp};
 use crate::runtime::{Bound, Device, Note, Place};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use crate::tensor::{History, Tensor};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::panic::Location;
 
@@ -24,25 +32,42 @@ use std::panic::Location;
 const SMALL: usize = 1 << 16;
 const LARGER: usize = 4;
 
+/// Disturbed computations, the relative error of each operation in them, in units in the last place, and how
+/// many times as much a plan may differ.
+const RUNS: u64 = 4;
+const NOISE_ULPS: f64 = 4.0;
+const MARGIN: f64 = 32.0;
+
 /// A tensor to be computed, and whether it needs no history afterwards.
 pub(super) type Output<'a> = (&'a Tensor, bool);
 
-/// Computes tensors of one device; says whether that was possible without another one.
+/// Computes tensors of one device; says whether that was possible without another one. Memory of `given`
+/// may become that of results.
 #[track_caller]
-pub(super) fn realize(device: &Device, outputs: &[Output<'_>]) -> Result<bool> {
+pub(super) fn realize(device: &Device, outputs: &[Output<'_>], given: &[Tensor]) -> Result<bool> {
     let tensors: Vec<&Tensor> = outputs.iter().map(|(tensor, _)| *tensor).collect();
     let walk = Walk::new(&tensors);
     if walk.entries.iter().any(|entry| entry.moved) {
         return Ok(false);
     }
     refuse_no_value(walk.unknown(), "realize")?;
-    let mut twins = Twins::new(device, &walk, &tensors);
+    let mut twins = Twins::new(device, &walk, &tensors)?;
     twins.check_all()?;
-    let results: Vec<Tensor> = tensors.iter().map(|tensor| twins.of(&walk, tensor)).collect();
-    let pending: Vec<&Tensor> = results.iter().filter(|result| !result.is_realized()).collect();
-    realize_unchecked(device, &pending, &[])?;
-    for ((tensor, going), result) in outputs.iter().zip(&results) {
-        let buffer = result.value().expect("invariant: it was computed").clone();
+    let results: Vec<Option<usize>> =
+        tensors.iter().map(|tensor| twins.position(&walk, tensor)).collect();
+    drop(walk);
+    for &result in results.iter().flatten() {
+        twins.compute(&twins.twins[result].tensor)?;
+    }
+    if outputs.iter().all(|(_, going)| *going) {
+        realize_unchecked(device, &tensors, given)?;
+        return twins.compare(&tensors, &results).map(|()| true);
+    }
+    // Values that stay pending beside their buffers have no plan of their own.
+    for ((tensor, going), result) in outputs.iter().zip(results) {
+        let Some(result) = result else { continue };
+        let buffer =
+            twins.twins[result].tensor.value().expect("invariant: it was computed").clone();
         if *going { tensor.set_value(buffer) } else { tensor.remember(buffer) }
     }
     Ok(true)
@@ -63,8 +88,8 @@ struct Twin {
     operands: SmallVec<[Operand; 3]>,
     note: Option<Note>,
     asked: bool,
-    /// Whether all its users choose from it.
-    chosen_from: bool,
+    /// Whether all its users choose from it or test whether it is finite.
+    handled: bool,
     /// Elements of what is stored and it is computed from.
     base: usize,
     /// Whether a stored value is finite everywhere.
@@ -84,8 +109,9 @@ struct Twins<'a> {
 
 impl<'a> Twins<'a> {
     #[track_caller]
-    fn new(device: &'a Device, walk: &Walk, asked: &[&Tensor]) -> Twins<'a> {
+    fn new(device: &'a Device, walk: &Walk, asked: &[&Tensor]) -> Result<Twins<'a>> {
         let _sharing = device.read_lock();
+        let mut copies: FxHashMap<usize, Tensor> = FxHashMap::default();
         let mut twins: Vec<Twin> = Vec::with_capacity(walk.order.len());
         let mut positions = vec![0; walk.entries.len()];
         for &at in &walk.order {
@@ -93,32 +119,34 @@ impl<'a> Twins<'a> {
             positions[at as usize] = twins.len();
             let (mut op, mut operands) = (None, SmallVec::new());
             if let (History::Expr(expr), None) = (&*original.history(), original.value()) {
-                op = Some(expr.op.clone());
-                let operand = |source: &Tensor| match walk.seen.get(&source.id()) {
-                    Some(&source) => Operand::Twin(positions[source as usize]),
-                    None => Operand::Value(source.clone()),
-                };
-                operands.extend(expr.operands().map(operand));
+                // A rule for gradients would hold tensors.
+                op = Some(match &expr.op {
+                    Op::Alias(_) => Op::Alias(None),
+                    op => op.clone(),
+                });
+                for source in expr.operands() {
+                    operands.push(match walk.seen.get(&source.id()) {
+                        Some(&source) => Operand::Twin(positions[source as usize]),
+                        None => Operand::Value(copied(&mut copies, source)?),
+                    });
+                }
             }
             let sources = operands.iter().map(|operand| match operand {
                 Operand::Twin(twin) => twins[*twin].tensor.clone(),
                 Operand::Value(value) => value.clone(),
             });
-            let tensor = original.twin(op.as_ref(), sources);
+            let tensor = match &op {
+                Some(_) => original.twin(op.as_ref(), sources),
+                None => copied(&mut copies, original)?,
+            };
             let note = original.note();
-            for (i, operand) in operands.iter().enumerate() {
-                if let Operand::Twin(twin) = operand {
-                    let chooses = matches!(op, Some(Op::Ternary(TernaryOp::Where))) && i > 0;
-                    twins[*twin].chosen_from &= chooses;
-                }
-            }
             twins.push(Twin {
                 tensor,
                 op,
                 operands,
                 note,
                 asked: false,
-                chosen_from: true,
+                handled: true,
                 base: 0,
                 finite: true,
                 stored: false,
@@ -126,15 +154,181 @@ impl<'a> Twins<'a> {
         }
         let found = asked.iter().filter_map(|tensor| walk.seen.get(&tensor.id()));
         found.for_each(|&at| twins[positions[at as usize]].asked = true);
-        Twins { device, asked_at: Location::caller(), twins, positions }
+        let mut twins = Twins { device, asked_at: Location::caller(), twins, positions };
+        twins.find_handled();
+        Ok(twins)
     }
 
-    /// The twin of a tensor, or itself if it was there or is empty.
-    fn of(&self, walk: &Walk, tensor: &Tensor) -> Tensor {
-        match walk.seen.get(&tensor.id()) {
-            Some(&at) => self.twins[self.positions[at as usize]].tensor.clone(),
-            None => tensor.clone(),
+    /// The number of the twin of a tensor; `None` of one that was there.
+    fn position(&self, walk: &Walk, tensor: &Tensor) -> Option<usize> {
+        walk.seen.get(&tensor.id()).map(|&at| self.positions[at as usize])
+    }
+
+    /// Finds the twins that are handled.
+    fn find_handled(&mut self) {
+        for at in (0..self.twins.len()).rev() {
+            let user = &self.twins[at];
+            let verdicts: SmallVec<[(usize, bool); 3]> = (user.operands.iter().enumerate())
+                .filter_map(|(i, operand)| match operand {
+                    Operand::Twin(twin) => Some((*twin, self.handles(user, i))),
+                    Operand::Value(_) => None,
+                })
+                .collect();
+            for (twin, handles) in verdicts {
+                self.twins[twin].handled &= handles;
+            }
         }
+    }
+
+    /// Whether a twin chooses from its operand number `i`, tests whether that is finite, or hands it on to what
+    /// does.
+    fn handles(&self, user: &Twin, i: usize) -> bool {
+        match &user.op {
+            Some(Op::Ternary(TernaryOp::Where)) => i > 0,
+            Some(Op::Binary(op)) if op.is_comparison() => {
+                let [x, y] = &user.operands[..] else { return false };
+                let same = matches!((x, y), (Operand::Twin(x), Operand::Twin(y)) if x == y);
+                same || self.is_infinite_constant(if i == 0 { y } else { x })
+            }
+            Some(Op::Unary(UnaryOp::Abs | UnaryOp::Neg) | Op::Cast { bits: false } | Op::Copy) => {
+                user.handled && !user.asked
+            }
+            Some(op) => op.computes_nothing() && user.handled && !user.asked,
+            None => false,
+        }
+    }
+
+    /// Whether all elements of an operand are one literal that is not finite.
+    fn is_infinite_constant(&self, operand: &Operand) -> bool {
+        let Operand::Twin(at) = operand else { return false };
+        let twin = &self.twins[*at];
+        match (&twin.op, twin.operands.first()) {
+            (Some(Op::Const { bits, .. }), _) => is_infinite(twin.tensor.dtype(), *bits),
+            (Some(Op::Expand | Op::Reshape | Op::Cast { bits: false }), Some(of)) => {
+                self.is_infinite_constant(of)
+            }
+            _ => false,
+        }
+    }
+
+    /// Compares what a plan gave with the twins of the same tensors.
+    #[track_caller]
+    fn compare(&self, tensors: &[&Tensor], twins: &[Option<usize>]) -> Result<()> {
+        let mut disturbed: Option<Vec<Vec<Vec<Scalar>>>> = None;
+        let asked: Vec<usize> = twins.iter().flatten().copied().collect();
+        let pairs =
+            tensors.iter().zip(twins).filter_map(|(&tensor, twin)| Some((tensor, (*twin)?)));
+        for (number, (tensor, twin)) in pairs.enumerate() {
+            let twin = &self.twins[twin];
+            if self.bytes(tensor)? == self.bytes(&twin.tensor)? {
+                continue;
+            }
+            let (found, expected) = (self.read(tensor)?, self.read(&twin.tensor)?);
+            let ulp = NOISE_ULPS * roundoff(tensor.dtype());
+            let largest = expected.iter().map(|x| x.to_f64().abs()).filter(|x| x.is_finite());
+            let few = MARGIN * ulp * largest.fold(0.0, f64::max);
+            let differs = |x: &Scalar, y: &Scalar, most: f64| !(distance(x, y) <= most);
+            let first =
+                |most: f64| found.iter().zip(&expected).position(|(x, y)| differs(x, y, most));
+            if first(few).is_none() {
+                continue;
+            }
+            if disturbed.is_none() {
+                disturbed =
+                    Some((0..RUNS).map(|run| self.disturbed(run, &asked)).collect::<Result<_>>()?);
+            }
+            let runs = disturbed.iter().flatten().map(|run| &run[number]);
+            let moved = runs.flat_map(|run| run.iter().zip(&expected)).map(|(x, y)| distance(x, y));
+            let moved = moved.fold(0.0, |most: f64, x| match most.is_nan() || x.is_nan() {
+                true => f64::NAN,
+                false => most.max(x),
+            });
+            let is_exact = !tensor.dtype().is_float();
+            // What hangs on rounding says nothing of a plan.
+            if moved.is_nan() || moved.is_infinite() || is_exact && moved > 0.0 {
+                continue;
+            }
+            if let Some(position) = first(few.max(MARGIN * moved)) {
+                return Err(self.wrong_plan(twin, position, found[position], expected[position]));
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements of these twins, all operations computed with a small relative error.
+    #[track_caller]
+    fn disturbed(&self, run: u64, asked: &[usize]) -> Result<Vec<Vec<Scalar>>> {
+        let mut random = 0x9e37_79b9_7f4a_7c15 ^ run;
+        let mut noisy = |tensor: Tensor| {
+            if !tensor.dtype().is_float() || tensor.numel() == 0 {
+                return Ok(tensor);
+            }
+            let unit = NOISE_ULPS * roundoff(tensor.dtype());
+            let factor = |_| {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                1.0 + unit * if random & 1 == 0 { 1.0 } else { -1.0 }
+            };
+            let factors: Vec<f64> = (0..tensor.numel()).map(factor).collect();
+            let shape = tensor.shape().clone();
+            // Not every device stores `f64`.
+            let factors = if tensor.dtype() == DType::F64 {
+                Tensor::from_slice(&factors, shape, self.device)?
+            } else {
+                let factors: Vec<f32> = factors.into_iter().map(|x| x as f32).collect();
+                Tensor::from_slice(&factors, shape, self.device)?
+            };
+            tensor.mul(factors.cast(tensor.dtype()))
+        };
+        let mut values: FxHashMap<usize, Tensor> = FxHashMap::default();
+        let mut tensors: Vec<Tensor> = Vec::with_capacity(self.twins.len());
+        for twin in &self.twins {
+            let mut sources = SmallVec::<[Tensor; 3]>::new();
+            for operand in &twin.operands {
+                sources.push(match operand {
+                    Operand::Twin(twin) => tensors[*twin].clone(),
+                    Operand::Value(value) => match values.get(&value.id()) {
+                        Some(known) => known.clone(),
+                        None => {
+                            let new = noisy(value.clone())?;
+                            values.insert(value.id(), new.clone());
+                            new
+                        }
+                    },
+                });
+            }
+            let Some(op) = &twin.op else {
+                tensors.push(noisy(twin.tensor.clone())?);
+                continue;
+            };
+            let tensor = twin.tensor.twin(Some(op), sources.into_iter());
+            let exact = op.computes_nothing() || matches!(op, Op::Const { .. } | Op::Iota);
+            if exact || !twin.stored {
+                tensors.push(tensor);
+                continue;
+            }
+            // One by one, as the twins: a plan of all would have the fault that is looked for.
+            self.compute(&tensor)?;
+            let tensor = noisy(tensor)?;
+            self.compute(&tensor)?;
+            tensors.push(tensor);
+        }
+        let asked: Vec<&Tensor> = asked.iter().map(|&at| &tensors[at]).collect();
+        let pending: Vec<&Tensor> = asked.iter().copied().filter(|x| is_pending(x)).collect();
+        realize_unchecked(self.device, &pending, &[])?;
+        asked.into_iter().map(|tensor| self.read(tensor)).collect()
+    }
+
+    /// The error about a plan that gives another number than its operations.
+    fn wrong_plan(&self, twin: &Twin, position: usize, found: Scalar, expected: Scalar) -> Error {
+        let op = twin.op.as_ref().map_or("realize", name);
+        let at = tuple(twin.tensor.shape(), position);
+        let reason = format!(
+            "the plan gives {found} at {at}, where operation by operation it is {expected}; this is a \
+             fault of zyx, please report it"
+        );
+        Error::Value { op, reason, place: self.place(twin) }
     }
 
     fn operand(&self, operand: &Operand) -> Tensor {
@@ -166,7 +360,7 @@ impl<'a> Twins<'a> {
             let n = twin.tensor.numel();
             let moves = op.computes_nothing() || matches!(op, Op::Const { .. } | Op::Iota);
             let large = n > SMALL && n / LARGER > base;
-            let stored = twin.asked || !(moves || large || twin.chosen_from);
+            let stored = twin.asked || !(moves || large || twin.handled);
             self.twins[at].base = if stored { n } else { base };
             self.twins[at].stored = stored;
             if !stored || n == 0 {
@@ -217,9 +411,7 @@ impl<'a> Twins<'a> {
             // A constant of the formula, or bits that somebody chose.
             let twin = &self.twins[member];
             let constant = match (&twin.op, twin.tensor.dtype().is_float()) {
-                (Some(Op::Const { bits, .. }), true) => {
-                    !Scalar::from_bits(twin.tensor.dtype(), *bits).to_f64().is_finite()
-                }
+                (Some(Op::Const { bits, .. }), true) => is_infinite(twin.tensor.dtype(), *bits),
                 (Some(Op::Cast { bits: true }), float) => float,
                 _ => false,
             };
@@ -365,6 +557,41 @@ impl<'a> Twins<'a> {
         let element = &bytes[position * size..][..size];
         Ok(Scalar::read_all(tensor.dtype(), element).pop().map(|value| (position, value)))
     }
+}
+
+/// A tensor of the same elements in memory of its own; itself if it has no value.
+fn copied(copies: &mut FxHashMap<usize, Tensor>, tensor: &Tensor) -> Result<Tensor> {
+    let Some(buffer) = tensor.value() else { return Ok(tensor.clone()) };
+    if let Some(copy) = copies.get(&tensor.id()) {
+        return Ok(copy.clone());
+    }
+    let mut bytes = vec![0; tensor.numel() * tensor.dtype().size()];
+    tensor.device().read(buffer, &mut bytes)?;
+    let copy = Tensor::from_bytes(&bytes, tensor.dtype(), tensor.shape().clone(), tensor.device())?;
+    copies.insert(tensor.id(), copy.clone());
+    Ok(copy)
+}
+
+/// Whether the bits are those of a float that is not finite.
+fn is_infinite(dtype: DType, bits: u64) -> bool {
+    dtype.is_float() && !Scalar::from_bits(dtype, bits).to_f64().is_finite()
+}
+
+/// The largest relative error of a result that is rounded to a dtype; 0 of integers.
+fn roundoff(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => f64::powi(2.0, -11),
+        DType::BF16 => f64::powi(2.0, -8),
+        DType::F32 => f64::powi(2.0, -24),
+        DType::F64 => f64::powi(2.0, -53),
+        _ => 0.0,
+    }
+}
+
+/// How far apart two numbers are: NaN if only one is a number.
+fn distance(x: &Scalar, y: &Scalar) -> f64 {
+    let (x, y) = (x.to_f64(), y.to_f64());
+    if x == y || x.is_nan() && y.is_nan() { 0.0 } else { (x - y).abs() }
 }
 
 /// The index tuple of a flat position.

@@ -1,10 +1,11 @@
 //! Results in the memory of inputs that nobody needs any more.
 //!
 //! An input that dies with a plan gives its memory to a result of the last launch: to one whose
-//! kernel reads it only where it writes the result ([`in_place`]), or, if the last launch does not
+//! kernel, in all of its runs, reads it only where it writes the result, once ([`in_place`]), or, if the last launch does not
 //! touch it, to any. No launch comes after the last, so one that is refused leaves every input as
 //! it was, and what was to be computed can be asked for again.
 
+use super::epilogue::of_whole_result;
 use super::item::{ScheduleItem, storage};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::Call;
@@ -131,7 +132,7 @@ fn replaced(item: &ScheduleItem, leaf: NodeId, result: NodeId) -> Option<Schedul
     match item {
         ScheduleItem::Kernel(lowered) => {
             let [given, written] = positions(&lowered.params, [leaf, result])?;
-            let kernel = merged(&lowered.kernel, given, written)?;
+            let kernel = merged(&lowered.kernel, &lowered.kernel, given, written)?;
             let mut lowered = lowered.clone();
             lowered.kernel = Arc::new(kernel);
             lowered.params.remove(given);
@@ -149,7 +150,8 @@ fn replaced(item: &ScheduleItem, leaf: NodeId, result: NodeId) -> Option<Schedul
             if from == 0 || to == 0 {
                 return None;
             }
-            let epilogue = Some(Arc::new(merged(kernel, from, to)?));
+            let runs = of_whole_result(kernel, spec);
+            let epilogue = Some(Arc::new(merged(kernel, &runs, from, to)?));
             let (mut buffers, mut accesses) = (buffers.clone(), accesses.clone());
             accesses[written] = Access::ReadWrite;
             accesses.remove(given);
@@ -162,8 +164,8 @@ fn replaced(item: &ScheduleItem, leaf: NodeId, result: NodeId) -> Option<Schedul
     }
 }
 
-fn merged(kernel: &Kernel, given: usize, written: usize) -> Option<Kernel> {
-    in_place(kernel, u16::try_from(given).ok()?, u16::try_from(written).ok()?)
+fn merged(kernel: &Kernel, runs: &Kernel, given: usize, written: usize) -> Option<Kernel> {
+    in_place(kernel, runs, u16::try_from(given).ok()?, u16::try_from(written).ok()?)
 }
 
 /// Where each of two nodes stands, if each stands there once.

@@ -60,8 +60,15 @@ pub(super) enum Form {
     Loops { name: String, flat: bool },
     /// As `Loops`, with a scan along the last axis, unless `trivial`: that axis has one element and no counter.
     Scan { name: String, trivial: bool },
-    /// Values of a tile of a contraction's results, at positions of its batch, m and n counters.
-    Epilogue { name: String, acc: DType, extents: [i64; 3], counters: [AtomId; 3] },
+    /// Values of a tile of a contraction's results, at positions of its batch, m and n counters. Each store is made
+    /// where all indices of its tuple in `firsts` are 0.
+    Epilogue {
+        name: String,
+        acc: DType,
+        extents: [i64; 3],
+        counters: [AtomId; 3],
+        firsts: Vec<TupleId>,
+    },
     /// A block of an operand of a contraction: counters of its batch, its rows and its steps.
     Prologue { name: String, acc: DType, batch: Vec<AtomId>, rows: Vec<AtomId>, steps: Vec<AtomId> },
 }

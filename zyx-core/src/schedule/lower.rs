@@ -244,6 +244,14 @@ impl<'a> Lowering<'a, ()> {
         let buffer = self.written[number];
         self.store_at(buffer, (tuple, place), value);
     }
+
+    /// Stores a value of the body where all of `digits` are 0.
+    pub(super) fn store_first(&mut self, number: usize, digits: TupleId) {
+        let Store { value, place, .. } = self.body.stores[number];
+        let value = self.compute(value, None);
+        let digits = self.indices.get(digits).iter().map(|digit| self.index(digit)).collect();
+        self.store_where_zero((self.written[number], place), value, digits);
+    }
 }
 
 impl<'a, N> Lowering<'a, N> {
@@ -294,12 +302,23 @@ impl<'a, N> Lowering<'a, N> {
     /// Stores `value` at a place of a buffer, in the first iteration of those loops that are open and that the tuple,
     /// of which the place is made, does not depend on.
     fn store_at(&mut self, buffer: Value, (tuple, place): (TupleId, TupleId), value: Value) {
+        let depth = self.indices.depth(&self.path, tuple);
+        let lacks = self.path[depth..].iter();
+        let counters = lacks.filter_map(|axis| self.counters.get(axis).copied()).collect();
+        self.store_where_zero((buffer, place), value, counters);
+    }
+
+    /// Stores `value` at a place of a buffer where all of `counters` are 0.
+    fn store_where_zero(
+        &mut self,
+        (buffer, place): (Value, TupleId),
+        value: Value,
+        counters: Vec<Value>,
+    ) {
         let flat = self.indices.get(place)[0].clone();
         let mut index = self.index(&flat);
-        let depth = self.indices.depth(&self.path, tuple);
         let mut first = None;
-        for axis in self.path[depth..].to_vec() {
-            let Some(&counter) = self.counters.get(&axis) else { continue };
+        for counter in counters {
             let zero = self.b.index(0);
             let at_start = self.b.binary(BinaryOp::Eq, counter, zero);
             first = Some(self.both(first, at_start));

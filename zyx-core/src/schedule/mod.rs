@@ -99,7 +99,7 @@ fn realize_on(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<
     if device.is_checked() {
         let pending = tensors.iter().filter(|tensor| !tensor.is_realized());
         let pending: Vec<checked::Output<'_>> = pending.map(|&tensor| (tensor, true)).collect();
-        return checked::realize(device, &pending);
+        return checked::realize(device, &pending, given);
     }
     realize_unchecked(device, tensors, given)
 }

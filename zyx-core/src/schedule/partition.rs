@@ -123,7 +123,7 @@ pub(crate) struct Partition {
     /// Kernels of groups lowered so far, by their bodies.
     pub(super) kernels: FxHashMap<Rc<LoopBody>, Arc<Kernel>>,
     /// What roots of epilogues are at in positions of the contraction.
-    pub(super) epilogues: FxHashMap<epilogue::Roots, Vec<TupleId>>,
+    pub(super) epilogues: FxHashMap<epilogue::Roots, Vec<epilogue::Target>>,
 }
 
 /// Which operand of a sum is a product that is multiplied and added in one step, rounded once.

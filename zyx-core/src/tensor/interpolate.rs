@@ -243,8 +243,7 @@ impl Tensor {
         let weight = self.laid(axis, &before.where_(at.rest.like(0.0), &at.rest)?)?;
         let low = at.whole.clamp(0, last)?;
         let high = low.add(1)?.minimum(last)?;
-        let (a, b) =
-            (self.select_unchecked(axis, &low), self.select_unchecked(axis, &high));
+        let (a, b) = (self.select_unchecked(axis, &low), self.select_unchecked(axis, &high));
         a.mul(weight.neg().add(1.0)?)?.add(b.mul(&weight)?)
     }
 

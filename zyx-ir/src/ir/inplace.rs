@@ -1,16 +1,19 @@
 //! Results that take the place of an argument.
 //!
-//! A kernel that reads an element of one buffer only where, and before, it writes the element at
-//! the same index of another computes the same if both are one buffer: no iteration ever sees what
-//! another has written. [`in_place`] checks this on the ops as they stand and rewrites the kernel to
-//! one argument, declared as read and written, so that every pass and emitter knows.
+//! A kernel computes the same with one buffer in the place of two if it reads each element of the one
+//! only where, and before, it writes the element at the same index of the other, and writes each
+//! element once: no iteration sees an element that another has written. [`in_place`] proves both and
+//! rewrites the kernel to one argument, declared as read and written, so that every pass and emitter
+//! knows. A kernel that runs by tiles writes an element once in all of its runs together.
 
 use super::kernel::{Builder, Kernel};
 use super::op::{Access, Op, Order, Value};
+use super::range::Ranges;
 use super::regions::Regions;
 
 /// The kernel with the buffer `result` in the place of `given`, whose slot is gone; `None` where
-/// that might change what it computes.
+/// it is not proved that this computes the same. `runs` is a kernel of the same buffers that does what
+/// all runs of `kernel` do together: `kernel` itself if it runs once.
 ///
 /// ```
 /// use zyx_ir::ir::{Access, Builder, LoopKind, inplace::in_place};
@@ -24,29 +27,20 @@ use super::regions::Regions;
 /// let y = b.binary(BinaryOp::Add, x, x);
 /// b.store(out, i, y);
 /// b.close();
-/// let kernel = in_place(&b.finish(), 0, 1).expect("each element is read where it is written");
+/// let double = b.finish();
+/// let kernel = in_place(&double, &double, 0, 1).expect("each element is read where it is written");
 /// assert_eq!(kernel.params().len(), 1);
 /// assert_eq!(kernel.params()[0].access, Access::ReadWrite);
 /// ```
-pub fn in_place(kernel: &Kernel, given: u16, result: u16) -> Option<Kernel> {
+pub fn in_place(kernel: &Kernel, runs: &Kernel, given: u16, result: u16) -> Option<Kernel> {
     let [from, to] = [given, result].map(|slot| kernel.params().get(usize::from(slot)));
     let (from, to) = (from?, to?);
     let alike = (from.dtype, from.len) == (to.dtype, to.len);
     if !alike || from.access != Access::Read || to.access != Access::Write {
         return None;
     }
-    let slot = |buf: Value| match kernel.op(buf) {
-        Op::Param { slot, .. } => Some(slot),
-        _ => None,
-    };
-    let stores = kernel.iter().filter_map(|(value, op, _)| match op {
-        Op::Store { buf, index, order, .. } if slot(buf) == Some(result) => {
-            Some((value, index, order))
-        }
-        _ => None,
-    });
-    let stores: Vec<(Value, Value, Order)> = stores.collect();
-    let &[(store, at, Order::Plain | Order::Streaming)] = &stores[..] else { return None };
+    let (store, at) = only_store(kernel, result)?;
+    let slot = |buf: Value| slot_of(kernel, buf);
     let regions = Regions::of(kernel);
     for (value, op, _) in kernel.iter() {
         let fits = match op {
@@ -63,7 +57,27 @@ pub fn in_place(kernel: &Kernel, given: u16, result: u16) -> Option<Kernel> {
             return None;
         }
     }
-    Some(merged(kernel, given, result))
+    let (store, _) = only_store(runs, result)?;
+    Ranges::of(runs).is_distinct(store).then(|| merged(kernel, given, result))
+}
+
+/// The store to a buffer and its index, if there is one and it is no atomic.
+fn only_store(kernel: &Kernel, result: u16) -> Option<(Value, Value)> {
+    let mut stores = kernel.iter().filter_map(|(value, op, _)| match op {
+        Op::Store { buf, index, order, .. } if slot_of(kernel, buf) == Some(result) => {
+            Some((value, index, order))
+        }
+        _ => None,
+    });
+    let (store, at, order) = stores.next().filter(|_| stores.next().is_none())?;
+    matches!(order, Order::Plain | Order::Streaming).then_some((store, at))
+}
+
+fn slot_of(kernel: &Kernel, buf: Value) -> Option<u16> {
+    match kernel.op(buf) {
+        Op::Param { slot, .. } => Some(slot),
+        _ => None,
+    }
 }
 
 /// The kernel with accesses to `given` made to `result`, and the slots above it one lower.
@@ -113,7 +127,7 @@ mod tests {
         let args = inputs(&two, &mut Rng(3));
         let expected = run(&two, &args, &[]);
         for given in 0..2 {
-            let one = in_place(&two, given, 2).expect("read where written");
+            let one = in_place(&two, &two, given, 2).expect("read where written");
             verify(&one).unwrap();
             assert_eq!(one.params().len(), 2);
             assert_eq!(one.params()[1].access, Access::ReadWrite);
@@ -121,8 +135,13 @@ mod tests {
             let own = [args[usize::from(1 - given)].clone(), args[usize::from(given)].clone()];
             assert_eq!(run(&one, &own, &[]).last(), expected.last(), "in place of {given}");
         }
-        let both = in_place(&in_place(&two, 0, 2).unwrap(), 0, 1);
+        let once = in_place(&two, &two, 0, 2).unwrap();
+        let both = in_place(&once, &once, 0, 1);
         assert!(both.is_none(), "a buffer takes one place");
+    }
+
+    fn in_place_of_one(kernel: &Kernel, given: u16, result: u16) -> Option<Kernel> {
+        in_place(kernel, kernel, given, result)
     }
 
     #[test]
@@ -135,17 +154,25 @@ mod tests {
         let afterwards = "%a alloc register 1 : f32\n%0 const 0 : i64\n%i loop parallel %8
             %y load %q[%i] : f32\n%s store %r[%i], %y : f32\n%x load %p[%i] : f32
             %t store %a[%0], %x : f32\n%e end %i";
-        for body in [shifted, summed, afterwards] {
-            assert!(in_place(&kernel(body), 0, 2).is_none(), "{body}");
+        // The second iteration of the inner loop would read what the first has written.
+        let again = "%i loop parallel %8\n%j loop serial %8\n%x load %p[%i] : f32
+            %z add %x, %x : f32\n%s store %r[%i], %z : f32\n%e end %j\n%f end %i";
+        let one_place = "%0 const 0 : i64\n%i loop parallel %8\n%x load %p[%0] : f32
+            %z add %x, %x : f32\n%s store %r[%0], %z : f32\n%e end %i";
+        for body in [shifted, summed, afterwards, again, one_place] {
+            assert!(in_place_of_one(&kernel(body), 0, 2).is_none(), "{body}");
         }
         let fits =
             "%i loop parallel %8\n%x load %p[%i] : f32\n%s store %r[%i], %x : f32\n%e end %i";
-        assert!(in_place(&kernel(fits), 0, 2).is_some());
-        assert!(in_place(&kernel(fits), 0, 0).is_none() && in_place(&kernel(fits), 2, 0).is_none());
+        assert!(in_place_of_one(&kernel(fits), 0, 2).is_some());
+        assert!(
+            in_place_of_one(&kernel(fits), 0, 0).is_none()
+                && in_place_of_one(&kernel(fits), 2, 0).is_none()
+        );
         let narrow: Kernel = format!("{HEAD}{fits}")
             .replace("buffer 0 : f32[8]", "buffer 0 : f32[9]")
             .parse()
             .unwrap();
-        assert!(in_place(&narrow, 0, 2).is_none(), "lengths differ");
+        assert!(in_place_of_one(&narrow, 0, 2).is_none(), "lengths differ");
     }
 }

@@ -3,7 +3,8 @@
 //! A load reads two vectors that overlap by an element, so nothing behind the last lane, and nothing beside lanes that a
 //! guard excludes. A store waits
 //! for the one that fills the places between its lanes, if that comes before anything else touches
-//! memory; then both are one row.
+//! memory; then both are one row. The store that waits reads its value later than the kernel says, so it
+//! keeps the value in a register that nothing else writes.
 
 use super::super::machine::{
     Addr, Bools, ConstData, Effect, Inst, Place, Reg, Shape, Test, VecInst, Vop,
@@ -16,12 +17,13 @@ use super::{Lower, Result, Val, len_of};
 use zyx_core::ir::{Op, Type, Value};
 use zyx_core::{BinaryOp, Scalar};
 
-/// A store that waits.
+/// A store that waits, of this value in this register.
 pub(super) struct Half {
     root: Root,
     first: Affine,
     index: Value,
     value: Value,
+    reg: Reg,
 }
 
 /// Selects lanes 0 and 2 of one vector, 1 and 3 of another, in each 128 bits; quarters 0, 2, 1, 3.
@@ -162,26 +164,40 @@ impl Lower<'_> {
             half.root == root && next == first && self.kernel.ty(half.value) == ty
         });
         if let Some(half) = partner {
-            return self.store_pairs(root, &half.first, [half.value, value]);
+            let second = self.vec(value)?;
+            return self.store_pairs(root, &half.first, [half.reg, second], ty);
         }
         self.finish_half()?;
-        self.half = Some(Half { root, first, index, value });
+        let mut reg = self.vec(value)?;
+        // Storage in registers is written by the instruction that computes its next element, which may
+        // stand before the partner.
+        if self.slots.contains(&reg) {
+            let own = self.new_vec();
+            self.move_vec(own, reg);
+            reg = own;
+        }
+        self.half = Some(Half { root, first, index, value, reg });
         Ok(())
     }
 
     /// Makes the store that waits.
     pub(super) fn finish_half(&mut self) -> Result<()> {
-        let Some(Half { root, index, value, .. }) = self.half.take() else { return Ok(()) };
+        let Some(Half { root, index, value, reg, .. }) = self.half.take() else { return Ok(()) };
+        self.set(value, Val::Vec(reg));
         if self.isa.has_masks() && self.can_gather(self.ty(value), index) {
             return self.scatter(root, index, value, None);
         }
         self.store_lanes(root, Spot::Scattered(index), value, None, &[])
     }
 
-    fn store_pairs(&mut self, root: Root, first: &Affine, parts: [Value; 2]) -> Result<()> {
-        let ty = self.ty(parts[0]);
+    fn store_pairs(
+        &mut self,
+        root: Root,
+        first: &Affine,
+        [a, b]: [Reg; 2],
+        ty: Type,
+    ) -> Result<()> {
         let len = len_of(ty.bytes())?;
-        let [a, b] = [self.vec(parts[0])?, self.vec(parts[1])?];
         let addr = self.address(root, first, 4);
         if ty.lanes == 8 && self.isa.has_masks() {
             let turns = (0..8u32).flat_map(|i| [i, 16 + i]).flat_map(u32::to_le_bytes);

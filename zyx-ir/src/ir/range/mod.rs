@@ -9,6 +9,7 @@
 //! The verifier proves accesses in bounds by this, passes simplify by it. Everything said holds
 //! for every run; what is not said is simply not known.
 
+mod distinct;
 mod query;
 
 pub(crate) use query::transfer;

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Random programs on the CPU, by seed: usage scripts/nightly.sh [PROGRAMS] [FIRST_SEED].
+# 100,000 by default, from a first seed that differs from day to day. Each instruction set runs all of them:
+# the ladder with gradients, then programs on fresh devices beside used ones (a tenth). A failure prints
+# ZYX_SEED=n, which replays that program alone.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+programs=${1:-100000}
+export ZYX_FIRST_SEED=${2:-$(($(date +%s) / 86400 * programs))}
+echo "$programs programs from seed $ZYX_FIRST_SEED on"
+run() { # variables, test binary, test, programs
+    env $1 ZYX_PROGRAMS="$4" cargo test --release -q -p zyx-backend-cpu --test "$2" -- --exact "$3"
+}
+for set in "ZYX_CPU=avx512 conformance" "ZYX_CPU=avx2 conformance" "ZYX_CPU=portable portable"; do
+    read -r level binary <<<"$set"
+    run "$level" "$binary" ladder "$programs"
+    run "$level" "$binary" results_do_not_depend_on_earlier_sizes $((programs / 10))
+done
