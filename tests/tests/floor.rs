@@ -188,7 +188,7 @@ const AWKWARD: f64 = 1.3;
 fn awkward(preset_name: &str, only: &[&str]) -> BTreeMap<String, f64> {
     let device = preset(preset_name);
     let operands =
-        |sizes| [DType::F32, DType::I32].map(|d| Operands::sized(d, &device, sizes).unwrap());
+        |sizes| [DType::F32, DType::I32].map(|d| Operands::of_extents(sizes, d, &device).unwrap());
     let further = further();
     let is_long = |name: &str| {
         ALONG.split_whitespace().any(|n| n == name) || further.iter().any(|row| row.name == name)

@@ -149,7 +149,7 @@ impl Operands {
     /// # Errors
     /// When the device fails.
     pub fn large(dtype: DType, device: &Device) -> Result<Operands> {
-        Operands::sized(dtype, device, [3 << 10, 4 << 10])
+        Operands::of_extents([3 << 10, 4 << 10], dtype, device)
     }
 
     /// As [`Operands::large`], with `m` rows of `n` elements for 3 rows of 4. Images differ from those of `large` along
@@ -157,7 +157,7 @@ impl Operands {
     ///
     /// # Errors
     /// When the device fails.
-    pub fn sized(dtype: DType, device: &Device, [m, n]: [usize; 2]) -> Result<Operands> {
+    pub fn of_extents([m, n]: [usize; 2], dtype: DType, device: &Device) -> Result<Operands> {
         let made = |dims: &[usize], dtype: DType| -> Result<Tensor> {
             let x = Tensor::zeros(dims, dtype, device).contiguous();
             x.realize()?;

@@ -5,8 +5,8 @@ use super::Draft;
 use super::simt::{is_consecutive, merge_all, roots};
 use crate::caps::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
-use crate::passes::loops::{LoopInfo, find_loop, loops};
-use crate::passes::{Site, bind, cut, jam, peel, simplify, split};
+use crate::passes::loops::{LoopInfo, loops};
+use crate::passes::{Site, bind, jam, peel, simplify, split};
 
 /// Neighbouring columns that a thread scans at once: a line of memory of 32-bit elements.
 const COLUMNS: i64 = 16;
@@ -20,24 +20,14 @@ pub(super) fn interleave(draft: &mut Draft, root: Value) -> bool {
         list[index + 1..].iter().filter(|c| c.open.idx() < l.end).collect();
     let [child] = inside[..] else { return false };
     let count = draft.knobs.rows;
-    let Some(n) = l.len.filter(|&n| count > 1 && l.is_parallel() && n >= 2 * count) else {
+    let fits = count > 1 && l.is_parallel();
+    let fits = fits && l.len.is_some_and(|n| n >= 2 * count && n % count == 0);
+    if !fits || !is_scan(&draft.kernel, child) {
         return false;
-    };
-    if !is_scan(&draft.kernel, child) {
-        return false;
-    }
-    let mut child = child.open;
-    // The few rows behind the last whole number of them stay as they are.
-    if n % count != 0 {
-        draft.step(&cut::PASS, Site::new(l.open, &[n - n % count]));
-        let Some((list, index)) = nest_at(draft, root) else { return true };
-        let Some(inner) = list.get(index + 1) else { return true };
-        child = inner.open;
     }
     // What only the first step does, as to take what came before a block, is no test in each.
-    let compares = find_loop(&draft.kernel, Some(child));
-    if compares.is_some_and(|child| peel::compares(&draft.kernel, &child)) {
-        draft.step(&peel::PASS, Site::new(child, &[]));
+    if peel::compares(&draft.kernel, child) {
+        draft.step(&peel::PASS, Site::new(child.open, &[]));
     }
     let Some((list, index)) = nest_at(draft, root) else { return true };
     draft.step(&split::PASS, Site::new(list[index].open, &[count]));
