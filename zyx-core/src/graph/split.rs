@@ -120,7 +120,25 @@ fn cut(graph: &Graph, id: NodeId, groups: usize) -> Option<Cut> {
     let axis = axes_of(axes).find(|&axis| 4 * shape[axis] >= most);
     let axis = axis.or_else(|| axes_of(axes).max_by_key(|&axis| shape[axis]))?;
     let length = piece_length(shape[axis], most);
-    (shape[axis] > 1).then_some(Cut { axis, length, apart: false })
+    (shape[axis] > 1).then_some(Cut { axis, length, apart: is_product(graph, x) })
+}
+
+/// Whether a value is a product of stored ones, as strategies of contractions look for.
+fn is_product(graph: &Graph, x: NodeId) -> bool {
+    let is_stored = |mut x: NodeId| {
+        while let Node::Cast { x: source }
+        | Node::Reshape { x: source }
+        | Node::Permute { x: source, .. }
+        | Node::Expand { x: source } = graph.node(x)
+        {
+            x = source;
+        }
+        matches!(graph.node(x), Node::Leaf { .. } | Node::Copy { .. })
+    };
+    match graph.node(x) {
+        Node::Binary { op: BinaryOp::Mul, x, y } => x != y && is_stored(x) && is_stored(y),
+        _ => false,
+    }
 }
 
 impl Graph {
