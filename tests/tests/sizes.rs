@@ -13,25 +13,12 @@ use zyx_tests::zyx_core::{DType, DTypeSet, Device, Result, Runtime, Tensor, test
 
 /// Extents of one axis: around 2^13 (scans), 2^16 (reductions to few results), 2^17 (to fewer than groups), whole pieces
 /// and lines; primes, twice a prime and a product of two.
-const LENGTHS: [usize; 14] = [
-    8_191,
-    8_192,
-    8_193,
-    8_209,
-    65_535,
-    65_536,
-    65_537,
-    65_539,
-    66_049,
-    131_071,
-    131_072,
-    131_074,
-    131_101,
-    256 * 516 + 1,
-];
+const LENGTHS: [usize; 8] = [8_191, 8_193, 65_535, 65_537, 66_049, 131_071, 131_074, 256 * 516 + 1];
 
 /// Matrices: few rows, few columns, groups of columns that are not full.
-const MATRICES: [[usize; 2]; 9] = [
+const MATRICES: [[usize; 2]; 7] =
+    [[2, 32_771], [3, 43_691], [9_363, 7], [257, 263], [67, 1_031], [1_031, 67], [521, 131]];
+9] = [
     [2, 32_771],
     [3, 43_691],
     [32_771, 2],
@@ -117,7 +104,7 @@ fn check(device: &Device) -> Result<()> {
         }
     }
     // Products whose sums are long and results few, and gradients that are such.
-    for steps in [4_096, 4_099, 8_191, 65_537] {
+    for steps in [4_099, 8_191, 16_411] {
         let a = numbers(&[steps, 33], DType::F32, device)?;
         let b = numbers(&[steps, 17], DType::F32, device)?;
         compare("product", &[steps], &[a.t().matmul(&b)?, a.t().matmul(&b)?.add(1)?])?;

@@ -26,10 +26,11 @@ pub(crate) fn split_reductions(graph: &Graph, groups: usize) -> Option<Graph> {
     split_where(graph, |id| cut(graph, id, groups)).map(|graph| graph.by_copies())
 }
 
-/// Where a reduction is cut: the axis, the length of pieces, and whether elements behind the last whole piece are
-/// reduced apart, as those of a product of matrices are, since operands of products have no neutral elements behind them.
+/// Where a reduction is cut: the axis, as one with those from `first` on before it, and the length of pieces. Elements
+/// behind the last whole piece are reduced `apart` where the operands of a product would have neutral ones behind them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
+    pub(crate) first: usize,
     pub(crate) axis: usize,
     pub(crate) length: usize,
     pub(crate) apart: bool,
@@ -72,8 +73,17 @@ struct Reduction {
 
 impl Reduction {
     /// The partial results of pieces of an axis, stored, and the reduction of those.
-    fn build(self, new: &mut Graph, Cut { axis, length, apart }: Cut) -> NodeId {
-        let Reduction { op, axes, x, dtype } = self;
+    fn build(self, new: &mut Graph, Cut { first, axis, length, apart }: Cut) -> NodeId {
+        let Reduction { op, mut axes, mut x, dtype } = self;
+        if first < axis {
+            let mut dims = new.shape(x).to_vec();
+            let merged = dims.drain(first..=axis).product();
+            dims.insert(first, merged);
+            x = new.push(Node::Reshape { x }, new.dtype(x), dims.into());
+            let (low, high) = (axes & ((1 << first) - 1), axes >> (axis + 1));
+            axes = low | (1 << first) | (high << (first + 1));
+        }
+        let axis = first;
         let extent = new.shape(x)[axis];
         let whole = extent / length * length;
         let rest = (apart && whole < extent).then(|| {
@@ -119,8 +129,12 @@ fn cut(graph: &Graph, id: NodeId, groups: usize) -> Option<Cut> {
     // The outermost axis that gives enough pieces, so that each is as contiguous as can be.
     let axis = axes_of(axes).find(|&axis| 4 * shape[axis] >= most);
     let axis = axis.or_else(|| axes_of(axes).max_by_key(|&axis| shape[axis]))?;
-    let length = piece_length(shape[axis], most);
-    (shape[axis] > 1).then_some(Cut { axis, length, apart: is_product(graph, x) })
+    // Short ones before it are part of it.
+    let first = (0..axis).rev().take_while(|&before| axes & 1 << before != 0).last();
+    let first = first.unwrap_or(axis);
+    let extent = shape[first..=axis].iter().product();
+    let length = piece_length(extent, most);
+    (extent > 1).then(|| Cut { first, axis, length, apart: is_product(graph, x) })
 }
 
 /// Whether a value is a product of stored ones, as strategies of contractions look for.

@@ -134,6 +134,6 @@ fn cut(
     let ((axis, length), least) = choices
         .map(|choice| (choice, time(choice.1, shape[choice.0])))
         .min_by(|a, b| a.1.total_cmp(&b.1).then(b.0.1.cmp(&a.0.1)))?;
-    let cut = Cut { axis, length, apart: true };
+    let cut = Cut { first: axis, axis, length, apart: true };
     (least < GAIN * time(shape[axis], shape[axis])).then_some((spec, cut))
 }
