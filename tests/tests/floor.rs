@@ -6,6 +6,10 @@
 //! each preset and the reason. They may not become slower, and have to leave the list once they are
 //! none. `ZYX_BLESS=1` writes the numbers again and keeps the reasons.
 //!
+//! The same rows and some that reduce other axes are planned at awkward sizes for devices of many threads, and are predicted
+//! to be at most [`AWKWARD`] times as far from the least time as at the round sizes beside them, but for the exceptions of
+//! `data/sizes.txt`.
+//!
 //!     ZYX_ONLY=cumsum cargo test --test floor -- --nocapture
 //!
 //! explains the plans of a row.
@@ -180,7 +184,7 @@ fn measured(only: &[&str]) -> BTreeMap<String, [f64; PRESETS.len()]> {
     all
 }
 
-/// Most times as far from the least time as at the round size beside it, if that is no nearer than the least time.
+/// Most times the distance from the least time of the round size beside it.
 const AWKWARD: f64 = 1.3;
 
 /// For each row and family of sizes how many times further from the least time a preset is at awkward sizes.
