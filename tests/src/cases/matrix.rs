@@ -149,6 +149,15 @@ impl Operands {
     /// # Errors
     /// When the device fails.
     pub fn large(dtype: DType, device: &Device) -> Result<Operands> {
+        Operands::of_extents([3 << 10, 4 << 10], dtype, device)
+    }
+
+    /// As [`Operands::large`], with `m` rows of `n` elements for 3 rows of 4. Images differ from those of `large` along
+    /// their last axis by the distance of `n` from a multiple of 64.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn of_extents([m, n]: [usize; 2], dtype: DType, device: &Device) -> Result<Operands> {
         let made = |dims: &[usize], dtype: DType| -> Result<Tensor> {
             let x = Tensor::zeros(dims, dtype, device).contiguous();
             x.realize()?;
@@ -156,7 +165,8 @@ impl Operands {
         };
         let float = |dims: &[usize]| made(dims, dtype).map(|x| x.tracked());
         let ints = |dims: &[usize]| made(dims, DType::I64);
-        let [m, n] = [3 << 10, 4 << 10];
+        let side = m.clamp(1 << 10, 4 << 10);
+        let near = |extent: usize| (extent + n % 64).saturating_sub(64 * (n % 64 / 32)).max(3);
         Ok(Operands {
             dtype,
             device: device.clone(),
@@ -166,11 +176,11 @@ impl Operands {
             unit: float(&[m, n])?,
             large: float(&[m, n])?,
             sorted: float(&[n])?,
-            square: float(&[m, m])?,
+            square: float(&[side, side])?,
             images: [
-                float(&[64, 64, 3 << 10])?,
-                float(&[32, 64, 64, 96])?,
-                float(&[4, 16, 48, 48, 48])?,
+                float(&[64, 64, side])?,
+                float(&[32, 64, 64, near(96)])?,
+                float(&[4, 16, 48, 48, near(48)])?,
             ],
             kernels: [float(&[64, 64, 3])?, float(&[64, 64, 3, 3])?, float(&[16, 16, 3, 3, 3])?],
             index: ints(&[m, n])?,
@@ -193,7 +203,8 @@ impl Operands {
     /// # Errors
     /// Never.
     pub fn complex(&self) -> Result<Tensor> {
-        self.x.reshape([self.x.shape()[0], self.x.shape()[1] / 2, 2])
+        let [rows, columns] = [self.x.shape()[0], self.x.shape()[1] / 2];
+        self.x.slice(1, ..2 * columns)?.reshape([rows, columns, 2])
     }
 }
 

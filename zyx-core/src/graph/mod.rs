@@ -13,6 +13,7 @@ mod last_use;
 mod match_capture;
 mod op;
 mod origins;
+mod pieces;
 mod places;
 mod scan;
 mod scatter;
@@ -26,7 +27,7 @@ pub(crate) use origins::Origins;
 pub(crate) use places::{Place, Places};
 pub(crate) use scan::split_scans;
 pub(crate) use scatter::{number_assignments, split_scatters};
-pub(crate) use split::{split_reductions, split_where};
+pub(crate) use split::{Cut, split_reductions, split_where};
 
 use crate::dtype::DType;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};

@@ -113,11 +113,8 @@ impl Split {
         let Split { op, axis, reverse, length, dtype, .. } = *self;
         let n = self.shape[axis];
         let blocks = n.div_ceil(length);
-        let padded = self.padded(new, x, blocks * length);
-        let mut dims = self.shape.to_vec();
-        dims[axis] = blocks;
-        dims.insert(axis + 1, length);
-        let split = new.push(Node::Reshape { x: padded }, dtype, dims.clone().into());
+        let split = new.in_pieces(x, axis, length, op);
+        let dims = new.shape(split).to_vec();
 
         let mut totals = dims.clone();
         totals[axis + 1] = 1;
@@ -143,17 +140,11 @@ impl Split {
     /// Blocks from zero and the products of their factors, a recurrence of where they end, and what
     /// came before a block times those products.
     fn build_recurrence(&self, new: &mut Graph, x: NodeId, factor: NodeId) -> NodeId {
-        let Split { axis, reverse, length, dtype, .. } = *self;
+        let Split { op, axis, reverse, length, dtype, .. } = *self;
         let n = self.shape[axis];
         let blocks = n.div_ceil(length);
-        let mut dims = self.shape.to_vec();
-        dims[axis] = blocks;
-        dims.insert(axis + 1, length);
-        let dims = Shape::from(dims);
-        let [x, factor] = [x, factor].map(|x| {
-            let padded = self.padded(new, x, blocks * length);
-            new.push(Node::Reshape { x: padded }, dtype, dims.clone())
-        });
+        let [x, factor] = [x, factor].map(|x| new.in_pieces(x, axis, length, op));
+        let dims = new.shape(x).clone();
         let inner = axis as u8 + 1;
         let node = Node::Recurrence { axis: inner, reverse, x, factor };
         let own = new.push(node, dtype, dims.clone());
@@ -193,31 +184,6 @@ impl Split {
         }
         let list = new.list_of(vec![(0, 0); self.shape.rank()]);
         new.push(Node::Shrink { x: joined, list }, self.dtype, self.shape.clone())
-    }
-
-    /// `x` with neutral elements behind it up to `extent`.
-    fn padded(&self, new: &mut Graph, x: NodeId, extent: usize) -> NodeId {
-        let missing = extent - self.shape[self.axis];
-        if missing == 0 {
-            return x;
-        }
-        let mut dims = self.shape.to_vec();
-        dims[self.axis] = extent;
-        let dims = Shape::from(dims);
-        let mut padding = vec![(0, 0); self.shape.rank()];
-        padding[self.axis].1 = missing;
-        let list = new.list_of(padding);
-        let padded = new.push(Node::Pad { x, list }, self.dtype, dims.clone());
-        let identity = self.op.identity(self.dtype).expect("invariant: scans are associative");
-        if identity.to_f64() == 0.0 {
-            return padded;
-        }
-        let yes = new.push(Node::Const { bits: 1 }, DType::Bool, self.shape.clone());
-        let inside = new.push(Node::Pad { x: yes, list }, DType::Bool, dims.clone());
-        let bits = identity.bits();
-        let neutral = new.push(Node::Const { bits }, self.dtype, dims.clone());
-        let node = Node::Ternary { op: TernaryOp::Where, x: inside, y: padded, z: neutral };
-        new.push(node, self.dtype, dims)
     }
 
     /// What ends before each block: the combined blocks one place further.

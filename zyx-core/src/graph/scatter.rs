@@ -182,40 +182,22 @@ impl Cut {
         new.push(node, dtype, shape)
     }
 
-    /// Updates padded at their end so that the pieces are equal, if need be.
-    fn padded(&self, new: &mut Graph, x: NodeId, dtype: DType) -> NodeId {
-        let n = self.updates[self.axis];
-        let missing = n.next_multiple_of(self.pieces) - n;
-        if missing == 0 {
-            return x;
-        }
-        let mut padding = vec![(0, 0); self.updates.rank()];
-        padding[self.axis].1 = missing;
-        let list = new.list_of(padding);
-        let mut dims = self.updates.to_vec();
-        dims[self.axis] += missing;
-        new.push(Node::Pad { x, list }, dtype, dims.into())
-    }
-
     fn cut_updates(&self, new: &mut Graph, x: NodeId, dtype: DType) -> NodeId {
-        let x = self.padded(new, x, dtype);
-        new.push(Node::Reshape { x }, dtype, self.parts())
+        self.in_parts(new, x, Scalar::from_i64(dtype, 0))
     }
 
     /// The positions; those of padding are in no range.
     fn cut_index(&self, new: &mut Graph, index: NodeId) -> NodeId {
-        let dtype = new.dtype(index);
-        let mut padded = self.padded(new, index, dtype);
-        if padded != index {
-            let shape = new.shape(padded).clone();
-            let yes = new.push(Node::Const { bits: 1 }, DType::Bool, self.updates.clone());
-            let inside = self.padded(new, yes, DType::Bool);
-            let nowhere = Scalar::from_i64(dtype, -1).bits();
-            let nowhere = new.push(Node::Const { bits: nowhere }, dtype, shape.clone());
-            let node = Node::Ternary { op: TernaryOp::Where, x: inside, y: padded, z: nowhere };
-            padded = new.push(node, dtype, shape);
-        }
-        new.push(Node::Reshape { x: padded }, dtype, self.parts())
+        let nowhere = Scalar::from_i64(new.dtype(index), -1);
+        self.in_parts(new, index, nowhere)
+    }
+
+    /// Equal pieces, in the last of which an element stands behind what there is.
+    fn in_parts(&self, new: &mut Graph, x: NodeId, element: Scalar) -> NodeId {
+        let extent = self.updates[self.axis].next_multiple_of(self.pieces);
+        let dtype = new.dtype(x);
+        let x = new.extended(x, self.axis, extent, element);
+        new.push(Node::Reshape { x }, dtype, self.parts())
     }
 
     /// The shape of updates in pieces.

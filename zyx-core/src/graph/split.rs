@@ -5,7 +5,10 @@
 //! a reduction of those. How an axis is cut depends on its length alone, so results do not depend
 //! on the number of threads, and sums of pieces round less than one long sum.
 
+use super::pieces::piece_length;
 use super::{Graph, Node, NodeId, axes_of};
+use crate::dtype::DType;
+use crate::ops::BinaryOp;
 use crate::shape::Shape;
 
 /// Results below which a reduction is split, and elements from which on.
@@ -23,11 +26,20 @@ pub(crate) fn split_reductions(graph: &Graph, groups: usize) -> Option<Graph> {
     split_where(graph, |id| cut(graph, id, groups)).map(|graph| graph.by_copies())
 }
 
-/// The graph with those reductions split for which an axis and a number of pieces are given, a
-/// divisor of its extent; `None` if there is none.
+/// Where a reduction is cut: the axis, as one with those from `first` on before it, and the length of pieces. Elements
+/// behind the last whole piece are reduced `apart` where the operands of a product would have neutral ones behind them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    pub(crate) first: usize,
+    pub(crate) axis: usize,
+    pub(crate) length: usize,
+    pub(crate) apart: bool,
+}
+
+/// The graph with those reductions split for which a cut is given; `None` if there is none.
 pub(crate) fn split_where(
     graph: &Graph,
-    mut cut: impl FnMut(NodeId) -> Option<(usize, usize)>,
+    mut cut: impl FnMut(NodeId) -> Option<Cut>,
 ) -> Option<Graph> {
     let cuts: Vec<_> = graph.ids().map(&mut cut).collect();
     cuts.iter().find(|cut| cut.is_some())?;
@@ -37,29 +49,10 @@ pub(crate) fn split_where(
         new.origins.hand_on(&graph.origins, id);
         let node = graph.node(id).map(|source| map[source.idx()]);
         let mapped = match (node, cuts[id.idx()]) {
-            (Node::Reduce { op, axes, x }, Some((axis, pieces))) => {
-                let Node::Reduce { x: old, .. } = graph.node(id) else {
-                    unreachable!("invariant: mapping keeps the op")
-                };
-                let dtype = graph.dtype(id);
-                let shape = graph.shape(old).clone();
-                let mut dims = shape.to_vec();
-                dims[axis] /= pieces;
-                dims.insert(axis, pieces);
-                let cut = new.push(Node::Reshape { x }, dtype, dims.clone().into());
-                // Axes behind the cut one move up by one; of the two only the inner is reduced now.
-                let low = axes & ((1 << axis) - 1);
-                let inner = low | (axes & !((1 << axis) - 1)) << 1;
-                for axis in axes_of(inner) {
-                    dims[axis] = 1;
-                }
-                let partial = Node::Reduce { op, axes: inner, x: cut };
-                let partial = new.push(partial, dtype, dims.clone().into());
-                let stored = new.push(Node::Copy { x: partial }, dtype, dims.clone().into());
-                dims[axis] = 1;
-                let last = Node::Reduce { op, axes: 1 << axis, x: stored };
-                let last = new.push(last, dtype, dims.into());
-                new.push(Node::Reshape { x: last }, dtype, graph.shape(id).clone())
+            (Node::Reduce { op, axes, x }, Some(cut)) => {
+                let reduction = Reduction { op, axes, x, dtype: graph.dtype(id) };
+                let last = reduction.build(&mut new, cut);
+                new.push(Node::Reshape { x: last }, graph.dtype(id), graph.shape(id).clone())
             }
             (node, _) => new.push(node, graph.dtype(id), graph.shape(id).clone()),
         };
@@ -69,8 +62,61 @@ pub(crate) fn split_where(
     Some(new)
 }
 
-/// The axis to cut and into how many pieces, if the node is a reduction worth it.
-fn cut(graph: &Graph, id: NodeId, groups: usize) -> Option<(usize, usize)> {
+/// A reduction to be split.
+#[derive(Clone, Copy)]
+struct Reduction {
+    op: BinaryOp,
+    axes: u16,
+    x: NodeId,
+    dtype: DType,
+}
+
+impl Reduction {
+    /// The partial results of pieces of an axis, stored, and the reduction of those.
+    fn build(self, new: &mut Graph, Cut { first, axis, length, apart }: Cut) -> NodeId {
+        let Reduction { op, mut axes, mut x, dtype } = self;
+        if first < axis {
+            let mut dims = new.shape(x).to_vec();
+            let merged = dims.drain(first..=axis).product();
+            dims.insert(first, merged);
+            x = new.push(Node::Reshape { x }, new.dtype(x), dims.into());
+            let (low, high) = (axes & ((1 << first) - 1), axes >> (axis + 1));
+            axes = low | (1 << first) | (high << (first + 1));
+        }
+        let axis = first;
+        let extent = new.shape(x)[axis];
+        let whole = extent / length * length;
+        let rest = (apart && whole < extent).then(|| {
+            let x = new.part(x, axis, whole..extent);
+            self.stored(new, Node::Reduce { op, axes, x })
+        });
+        let x = if rest.is_some() { new.part(x, axis, 0..whole) } else { x };
+        let x = new.in_pieces(x, axis, length, op);
+        // Axes behind the cut one move up by one; of the two only the inner is reduced now.
+        let low = axes & ((1 << axis) - 1);
+        let inner = low | (axes & !((1 << axis) - 1)) << 1;
+        let stored = self.stored(new, Node::Reduce { op, axes: inner, x });
+        let last = new.push_reduce(Node::Reduce { op, axes: 1 << axis, x: stored }, dtype);
+        match rest {
+            Some(rest) => {
+                let shape = new.shape(rest).clone();
+                let last = new.push(Node::Reshape { x: last }, dtype, shape.clone());
+                new.push(Node::Binary { op, x: last, y: rest }, dtype, shape)
+            }
+            None => last,
+        }
+    }
+
+    /// A part of the reduction, stored.
+    fn stored(self, new: &mut Graph, node: Node) -> NodeId {
+        let x = new.push_reduce(node, self.dtype);
+        let shape = new.shape(x).clone();
+        new.push(Node::Copy { x }, self.dtype, shape)
+    }
+}
+
+/// Where to cut a node, if it is a reduction worth it.
+fn cut(graph: &Graph, id: NodeId, groups: usize) -> Option<Cut> {
     let Node::Reduce { axes, x, .. } = graph.node(id) else { return None };
     let (results, elements) = (graph.shape(id).numel(), graph.shape(x).numel());
     let few = results < FEW_RESULTS && elements >= MANY_ELEMENTS;
@@ -81,11 +127,32 @@ fn cut(graph: &Graph, id: NodeId, groups: usize) -> Option<(usize, usize)> {
     }
     let most = (PIECES / results.max(1)).max(2);
     // The outermost axis that gives enough pieces, so that each is as contiguous as can be.
-    axes_of(axes).find_map(|axis| {
-        let extent = shape[axis];
-        let pieces = (2..=most.min(extent)).rev().find(|&n| extent.is_multiple_of(n))?;
-        (pieces * 4 >= most || pieces == extent).then_some((axis, pieces))
-    })
+    let axis = axes_of(axes).find(|&axis| 4 * shape[axis] >= most);
+    let axis = axis.or_else(|| axes_of(axes).max_by_key(|&axis| shape[axis]))?;
+    // Short ones before it are part of it.
+    let first = (0..axis).rev().take_while(|&before| axes & 1 << before != 0).last();
+    let first = first.unwrap_or(axis);
+    let extent = shape[first..=axis].iter().product();
+    let length = piece_length(extent, most);
+    (extent > 1).then(|| Cut { first, axis, length, apart: is_product(graph, x) })
+}
+
+/// Whether a value is a product of stored ones, as strategies of contractions look for.
+fn is_product(graph: &Graph, x: NodeId) -> bool {
+    let is_stored = |mut x: NodeId| {
+        while let Node::Cast { x: source }
+        | Node::Reshape { x: source }
+        | Node::Permute { x: source, .. }
+        | Node::Expand { x: source } = graph.node(x)
+        {
+            x = source;
+        }
+        matches!(graph.node(x), Node::Leaf { .. } | Node::Copy { .. })
+    };
+    match graph.node(x) {
+        Node::Binary { op: BinaryOp::Mul, x, y } => x != y && is_stored(x) && is_stored(y),
+        _ => false,
+    }
 }
 
 impl Graph {
@@ -111,8 +178,18 @@ impl Graph {
         new
     }
 
+    /// Appends a reduction.
+    fn push_reduce(&mut self, node: Node, dtype: DType) -> NodeId {
+        let Node::Reduce { axes, x, .. } = node else {
+            unreachable!("invariant: it is a reduction")
+        };
+        let mut dims = self.shape(x).to_vec();
+        axes_of(axes).for_each(|axis| dims[axis] = 1);
+        self.push(node, dtype, dims.into())
+    }
+
     /// Appends a node.
-    pub(crate) fn push(&mut self, node: Node, dtype: crate::DType, shape: Shape) -> NodeId {
+    pub(crate) fn push(&mut self, node: Node, dtype: DType, shape: Shape) -> NodeId {
         if self.known_shapes.is_empty() {
             self.known_shapes = self.shapes.iter().cloned().zip(0..).collect();
         }

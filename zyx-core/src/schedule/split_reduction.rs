@@ -13,7 +13,7 @@ use super::pull::Indices;
 use super::strategies::{scatter, single_pass_scan};
 use crate::dtype::DType;
 use crate::graph::{
-    Graph, Node, NodeId, axes_of, number_assignments, split_reductions, split_scans,
+    Cut, Graph, Node, NodeId, axes_of, number_assignments, split_reductions, split_scans,
     split_scatters, split_where,
 };
 use crate::hal::{Call, Caps, ContractDim, ContractSpec};
@@ -35,6 +35,8 @@ const SHORTEST: usize = 96;
 const MOST: usize = 256;
 const STORED: f64 = 80.0;
 const GAIN: f64 = 0.8;
+/// Steps of blocks that are computed together.
+const DEPTH: usize = 16;
 /// Fewest rows and columns of what is computed in blocks.
 const MIN_SIDE: usize = 16;
 /// Fewest threads of a device that computes contractions in blocks.
@@ -96,7 +98,7 @@ fn cut(
     indices: &mut Indices,
     id: NodeId,
     caps: &Caps,
-) -> Option<(ContractSpec, (usize, usize))> {
+) -> Option<(ContractSpec, Cut)> {
     let Node::Reduce { axes, x, .. } = graph.node(id) else { return None };
     let shape = graph.shape(x).clone();
     let axes: Vec<usize> = axes_of(axes).collect();
@@ -110,20 +112,28 @@ fn cut(
     }
     let [batch, rows, columns] = [&spec.batch, &spec.m, &spec.n].map(|dims| merged(dims));
     let stored = STORED * (batch * rows * columns) as f64 / caps.multiprocessors().max(1) as f64;
-    let time = |pieces: usize| {
-        let step = step_time([batch * pieces, rows, columns], caps);
-        let partial = if pieces > 1 { stored * pieces as f64 } else { 0.0 };
-        step * steps as f64 / pieces as f64 + partial
+    let time = |length: usize, extent: usize| {
+        let (pieces, apart) = (extent / length, extent % length);
+        let parts = pieces + usize::from(apart > 0);
+        let step = |pieces: usize| step_time([batch * pieces, rows, columns], caps);
+        let partial = if parts > 1 { stored * parts as f64 } else { 0.0 };
+        let around = (steps / extent) as f64;
+        let rest = if apart > 0 { step(1) * apart as f64 } else { 0.0 };
+        around * (step(pieces) * length as f64 + rest) + partial
     };
     let most = MOST.min(steps / SHORTEST);
-    // The outermost axis of several, and the fewest pieces.
+    // The outermost axis of several, and the fewest pieces. Where they are not equal, they are whole steps of blocks.
     let choices = axes.into_iter().flat_map(|axis| {
         let extent = shape[axis];
-        let pieces = (2..=most.min(extent)).filter(move |&n| extent.is_multiple_of(n));
-        pieces.map(move |n| (axis, n))
+        (2..=most.min(extent)).map(move |pieces| {
+            let length = extent / pieces;
+            let whole = extent.is_multiple_of(pieces) || length < DEPTH;
+            (axis, if whole { length } else { length / DEPTH * DEPTH })
+        })
     });
-    let (best, least) = choices
-        .map(|choice| (choice, time(choice.1)))
-        .min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.1.cmp(&b.0.1)))?;
-    (least < GAIN * time(1)).then_some((spec, best))
+    let ((axis, length), least) = choices
+        .map(|choice| (choice, time(choice.1, shape[choice.0])))
+        .min_by(|a, b| a.1.total_cmp(&b.1).then(b.0.1.cmp(&a.0.1)))?;
+    let cut = Cut { first: axis, axis, length, apart: true };
+    (least < GAIN * time(shape[axis], shape[axis])).then_some((spec, cut))
 }

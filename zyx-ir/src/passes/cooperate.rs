@@ -133,8 +133,8 @@ impl Found {
         powers
             && threads > 1
             && run <= 8
-            && n % columns == 0
-            && (n / columns) as u64 <= caps.groups_on_two_axes()
+            && columns <= n.max(1)
+            && (n as u64).div_ceil(columns as u64) <= caps.groups_on_two_axes()
             && locals <= caps.max_local as i64
             && bytes * locals as usize <= caps.shared_bytes
     }
@@ -191,7 +191,7 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     }
     let [threads_v, columns_v] = [threads, columns].map(|n| r.out.index(n));
     let n = found.root.and_then(|l| l.len).unwrap_or(1);
-    let groups = r.out.index(n / columns);
+    let groups = r.out.index((n + columns - 1) / columns);
     let group = found.root.map(|_| r.out.open_loop(LoopKind::Group, 0, groups));
     let reductions = found.accumulators.iter().flatten();
     let shared: Vec<Value> = reductions
@@ -202,12 +202,20 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
         .collect();
     let thread = r.out.open_loop(LoopKind::Local, u8::from(columns > 1), threads_v);
     let column = (columns > 1).then(|| r.out.open_loop(LoopKind::Local, 0, columns_v));
+    let mut exists = None;
     if let (Some(root), Some(group)) = (found.root, group) {
         let first = r.out.binary(BinaryOp::Mul, group, columns_v);
-        let result = column.map_or(first, |column| r.out.binary(BinaryOp::Add, first, column));
+        let mut result = column.map_or(first, |column| r.out.binary(BinaryOp::Add, first, column));
+        // Threads without a result compute the last one, too, and store nothing.
+        if n % columns != 0 {
+            let (all, last) = (r.out.index(n), r.out.index(n - 1));
+            exists = Some(r.out.binary(BinaryOp::Lt, result, all));
+            result = r.out.binary(BinaryOp::Min, result, last);
+        }
         r.set(root.open, result);
     }
-    let mut team = Team { r, threads, columns, run, thread, column, shared: shared.into_iter() };
+    let shared = shared.into_iter();
+    let mut team = Team { r, threads, columns, run, thread, column, exists, shared };
     team.body(&found);
     if column.is_some() {
         team.r.out.close();
@@ -232,6 +240,8 @@ struct Team<'k, I: Iterator<Item = Value>> {
     thread: Value,
     /// The number of its result in the group, if there are several.
     column: Option<Value>,
+    /// Whether its result is one of the kernel's, if the last group has fewer.
+    exists: Option<Value>,
     /// Shared storage, one for each accumulator.
     shared: I,
 }
@@ -250,7 +260,10 @@ impl<I: Iterator<Item = Value>> Team<'_, I> {
                 }
                 (_, Op::Store { buf, .. }) if matches!(self.r.src.op(buf), Op::Param { .. }) => {
                     let zero = self.r.out.index(0);
-                    let first = self.r.out.binary(BinaryOp::Eq, self.thread, zero);
+                    let mut first = self.r.out.binary(BinaryOp::Eq, self.thread, zero);
+                    if let Some(exists) = self.exists {
+                        first = self.r.out.binary(BinaryOp::And, first, exists);
+                    }
                     self.r.out.open_if(first);
                     self.r.copy(v);
                     self.r.out.close();
@@ -339,7 +352,14 @@ impl<I: Iterator<Item = Value>> Team<'_, I> {
     fn iteration(&mut self, l: &LoopInfo, counter: Value) {
         let counter = self.r.out.cast(self.r.src.ty(l.open).dtype, counter);
         self.r.set(l.open, counter);
+        let tests = self.exists.filter(|_| l.is_parallel());
+        if let Some(exists) = tests {
+            self.r.out.open_if(exists);
+        }
         self.r.copy_range(l.body());
+        if tests.is_some() {
+            self.r.out.close();
+        }
     }
 
     /// Combines a value of each thread; every thread gets the result.

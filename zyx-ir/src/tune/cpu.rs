@@ -10,6 +10,7 @@
 use super::Draft;
 use super::cost::{UNKNOWN_TRIPS, op_weight};
 use super::knobs::Knobs;
+use super::parts;
 use super::rows;
 use super::scan::{self, nest_at};
 use super::sources;
@@ -39,6 +40,7 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     draft.whole(&simplify::PASS);
     flatten(&mut draft);
     sources::separate(&mut draft, caps);
+    parts::separate(&mut draft, caps);
     if draft.knobs.stage {
         stage_values(&mut draft, caps);
     }

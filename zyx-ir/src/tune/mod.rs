@@ -17,6 +17,7 @@ pub mod launches;
 mod map_to_threads;
 mod mma;
 pub mod model;
+mod parts;
 mod rows;
 mod scan;
 pub mod search;

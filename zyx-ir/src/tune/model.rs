@@ -26,6 +26,8 @@ const CACHED_BYTES: f64 = 48.0;
 /// Bytes that caches hold, and lines that the nearest one does.
 const CACHE: u64 = 2 << 20;
 const LINES: f64 = 256.0;
+/// Steps that a quotient stays the same, from which on its growth does not count: elements of 32 bits of a line.
+const RARE: f32 = 16.0;
 /// Threads of a GPU that share one unit of arithmetic.
 const SHARED_BY: f64 = 8.0;
 /// Fewest threads of a device that hides waiting by having many.
@@ -387,7 +389,9 @@ impl Walk<'_> {
             },
             Op::Binary { op: BinaryOp::Div, x, y } => {
                 let n = number(y).unwrap_or(1.0).max(1.0);
-                of(x).zip(of(x), |a, _| a / n)
+                // One that stays the same for a line of elements or more: steps are rare.
+                let part = |a: f32, _| if RARE * a.abs() <= n { 0.0 } else { a / n };
+                of(x).zip(of(x), part)
             }
             Op::Binary { op: BinaryOp::Rem | BinaryOp::Min | BinaryOp::Max, x, .. }
             | Op::Splat { x }

@@ -7,7 +7,7 @@
 
 use super::map_to_threads::{map_to_threads, spread_turns, spread_vectors, vectors_of_rows};
 use super::strategies::{self, At, Strategy};
-use super::{Draft, block, mma, rows, scan, tile, transpose};
+use super::{Draft, block, mma, parts, rows, scan, tile, transpose};
 use crate::caps::Caps;
 use crate::dtype::DType;
 use crate::ir::{Kernel, LoopKind, Op, Value, padded_len};
@@ -27,6 +27,8 @@ const PER_THREAD: i64 = 16;
 /// Most threads of a group that reduces columns.
 const FEW_COLUMNS: i64 = 8;
 const MAX_SHARING: i64 = 1024;
+/// Columns that there are for each that the last group lacks, at least.
+const IDLE: i64 = 8;
 
 /// Most ops that turns of a thread over a row it keeps in registers may become.
 pub(super) const MAX_UNROLLED: i64 = 800;
@@ -145,6 +147,9 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     let alone = |l: &LoopInfo| l.depth == 0 && !l.is_parallel();
     if loops(&draft.kernel).iter().any(alone) {
         share_whole(&mut draft, caps);
+    }
+    if caps.has_few_threads() {
+        parts::separate(&mut draft, caps);
     }
     let nests = roots(&draft.kernel).len();
     // Last nests first, so that the number of each stays what it is.
@@ -372,9 +377,13 @@ fn share_flat(
             [threads, 1, run]
         }
         Direction::Across => {
-            let columns =
-                (1..=draft.knobs.columns).rev().filter(|c| c & (c - 1) == 0).find(|c| n % c == 0);
-            let mut columns = columns.unwrap_or(1);
+            // As many as divide the results; where those are too few, a last group with fewer.
+            let powers = (0..=power(draft.knobs.columns).ilog2()).rev().map(|shift| 1i64 << shift);
+            let even = powers.clone().find(|c| n % c == 0).unwrap_or(1);
+            let ragged = powers.filter(|&c| (FEW_COLUMNS..=n).contains(&c));
+            let ragged = ragged.filter(|_| even < FEW_COLUMNS);
+            let mut ragged = ragged.filter(|c| IDLE * ((n + c - 1) / c * c - n) <= n);
+            let mut columns = ragged.next().unwrap_or(even);
             if columns < 4 || n >= resident {
                 return false;
             }

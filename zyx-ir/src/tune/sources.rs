@@ -52,7 +52,7 @@ pub(super) fn separate(draft: &mut Draft, caps: &Caps) {
 
 /// Whether there is enough for all threads in the outermost loop around, as loops side by side
 /// cannot be merged with it.
-fn is_spread(kernel: &Kernel, l: &LoopInfo, caps: &Caps) -> bool {
+pub(super) fn is_spread(kernel: &Kernel, l: &LoopInfo, caps: &Caps) -> bool {
     let list = loops(kernel);
     let around = list.iter().find(|root| root.depth == 0 && root.end > l.end);
     let threads = caps.threads.max(1) as i64;

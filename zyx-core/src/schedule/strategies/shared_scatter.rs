@@ -12,7 +12,7 @@ use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, UpdateOrder};
 use crate::hal::Caps;
 use crate::ir::{Access, LoopKind, Space, Type};
-use crate::ops::BinaryOp::{Add, Div, Min, Mul, Rem, Sub};
+use crate::ops::BinaryOp::{Add, Div, Lt, Min, Mul, Rem, Sub};
 use crate::schedule::item::ScheduleItem;
 use crate::schedule::loop_body::collect_roots;
 use crate::schedule::lower::{Lowering, name};
@@ -71,8 +71,9 @@ pub(crate) fn share(
         THREADS.map(|threads| Share { threads, parts, places: (places + parts - 1) / parts })
     });
     shares.find(|&Share { threads, parts, places: own }| {
-        rows % threads == 0
-            && rows / threads >= (caps.multiprocessors() as i64 / 2 + parts - 1) / parts
+        rows >= threads
+            && (rows + threads - 1) / threads
+                >= (caps.multiprocessors() as i64 / 2 + parts - 1) / parts
             && (parts - 1) * own < places
             && threads * own <= most
             && threads <= caps.max_local as i64
@@ -132,7 +133,7 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     }
     let mut l = Lowering::new(graph, partition, format!("{}_shared", name(graph, this)));
     l.declare(found, &[(root.node, Access::Write)]);
-    let groups = rows as i64 / threads;
+    let groups = (rows as i64 + threads - 1) / threads;
     let [all_groups, groups, local] = [groups * parts, groups, threads].map(|n| l.b.index(n));
     let number = l.b.open_loop(LoopKind::Group, 0, all_groups);
     let ty = Type::scalar(dtype);
@@ -148,7 +149,15 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
         }
     };
     let first = l.b.binary(Mul, number, local);
-    let row = l.b.binary(Add, first, thread);
+    let mut row = l.b.binary(Add, first, thread);
+    // The last group may have fewer rows than threads.
+    let partial = rows as i64 % threads != 0;
+    if partial {
+        let [all, last] = [rows as i64, rows as i64 - 1].map(|n| l.b.index(n));
+        let exists = l.b.binary(Lt, row, all);
+        row = l.b.binary(Min, row, last);
+        l.b.open_if(exists);
+    }
     for (list, own) in [(&axes, along), (&targets, out)] {
         let outer: Vec<_> = list.iter().copied().filter(|&axis| axis != own).collect();
         l.count_digits(&outer, row);
@@ -235,6 +244,9 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     l.store_value(root.node, place, value);
     l.close_scope();
     l.b.close();
+    if partial {
+        l.b.close();
+    }
     l.b.close();
     l.b.close();
     Some(vec![ScheduleItem::Kernel(l.finish())])
@@ -259,7 +271,10 @@ mod tests {
             (0, 67, 480, Optimizer::Off),
             (2, 80, 240, Optimizer::Default),
         ];
-        for (axis, n, bytes, optimizer) in cases {
+        // Rows of whole groups, and more.
+        let all = cases.into_iter().flat_map(|case| [(case, [4, 16]), (case, [5, 17])]);
+        for ((axis, n, bytes, optimizer), sides) in all {
+            let rows = sides[0] * sides[1];
             let mut reference = Reference::default();
             reference.caps.simt = true;
             reference.caps.max_local = 64;
@@ -271,15 +286,16 @@ mod tests {
             d.set_optimizer(optimizer);
             let places = 33;
             let dims = |extent: usize| match axis {
-                0 => [extent, 4, 16],
-                _ => [4, 16, extent],
+                0 => [extent, sides[0], sides[1]],
+                _ => [sides[0], sides[1], extent],
             };
             let float = |i: usize| ((i * 7919) % 1013) as f32 / 97.0 - 5.0;
-            let base: Vec<f32> = (0..64 * places).map(float).collect();
+            let base: Vec<f32> = (0..rows * places).map(float).collect();
             let base = Tensor::from_slice(&base, dims(places), &d).unwrap();
-            let index: Vec<i64> = (0..64 * n).map(|i| (i * 31 % (places + 5)) as i64 - 2).collect();
+            let index: Vec<i64> =
+                (0..rows * n).map(|i| (i * 31 % (places + 5)) as i64 - 2).collect();
             let index = Tensor::from_slice(&index, dims(n), &d).unwrap().unchecked_indices();
-            let x: Vec<f32> = (0..64 * n).map(float).collect();
+            let x: Vec<f32> = (0..rows * n).map(float).collect();
             let x = Tensor::from_slice(&x, dims(n), &d).unwrap();
             let all = [
                 base.scatter_add(axis, &index, &x).unwrap(),
