@@ -151,6 +151,16 @@ impl Capture {
             // Handles are made while the history is held, and moved afterwards.
             let mut sources: SmallVec<[Task; 3]> = SmallVec::new();
             let history = tensor.history();
+            let kept = match &*history {
+                History::Kept(kept) => Some(kept.buffer.clone()),
+                _ => None,
+            };
+            if let Some(buffer) = kept {
+                drop(history);
+                let id = self.value(&tensor, buffer);
+                self.leave(&tensor, shared, id);
+                return;
+            }
             if let History::Expr(expr) = &*history {
                 let unmoved = expr.source_elsewhere(tensor.device()).is_some();
                 let node = if unmoved { Some(self.unmoved()) } else { self.node(&expr.op) };
@@ -225,7 +235,14 @@ impl Capture {
                 return self.push(Node::Const { bits: 0 }, tensor);
             }
         };
-        self.bindings.leaves.push(buffer.clone());
+        let buffer = buffer.clone();
+        self.value(tensor, buffer)
+    }
+
+    /// A leaf with this value.
+    fn value(&mut self, tensor: &Tensor, buffer: Buffer) -> NodeId {
+        let slot = self.bindings.leaves.len() as u32;
+        self.bindings.leaves.push(buffer);
         self.push(Node::Leaf { slot }, tensor)
     }
 

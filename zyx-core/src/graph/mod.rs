@@ -20,7 +20,9 @@ mod split;
 
 pub(crate) use capture::{Bindings, capture, capture_function, capture_with_order};
 pub(crate) use last_use::Holders;
-pub(crate) use match_capture::{CaptureOrder, match_capture};
+#[cfg(test)]
+pub(crate) use match_capture::match_capture;
+pub(crate) use match_capture::{CaptureOrder, HeldNode, Matched, match_held};
 pub(crate) use op::{GradientRule, Op, Perm, UpdateOrder, axes_of, is_index};
 pub(crate) use origins::Origins;
 pub(crate) use places::{Place, Places};
@@ -381,6 +383,18 @@ pub(crate) struct Graph {
     places: std::ops::Range<u32>,
     /// Where nodes come from; no part of what graphs are compared by.
     pub(crate) origins: Origins,
+    /// The outputs that nobody asked for, in the order in which they stand behind the others; no
+    /// part of what graphs are compared by.
+    pub(crate) kept: Vec<KeptNode>,
+}
+
+/// A value that is stored because the program holds it, with what computing it again costs, and what
+/// storing and loading it does, in elementwise operations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct KeptNode {
+    pub(crate) node: NodeId,
+    pub(crate) computing: f64,
+    pub(crate) storing: f64,
 }
 
 impl Graph {

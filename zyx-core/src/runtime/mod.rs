@@ -32,6 +32,7 @@ pub use host::HostView;
 pub use launch::Launch;
 pub use profile::ProgramTime;
 pub use reads::Pending;
+pub(crate) use spill::Droppable;
 pub use stats::Stats;
 pub(crate) use trace::Arguments;
 #[cfg(feature = "trace")]

@@ -40,7 +40,7 @@ pub(super) fn realize(device: &Device, outputs: &[Output<'_>]) -> Result<bool> {
     twins.check_all()?;
     let results: Vec<Tensor> = tensors.iter().map(|tensor| twins.of(&walk, tensor)).collect();
     let pending: Vec<&Tensor> = results.iter().filter(|result| !result.is_realized()).collect();
-    realize_unchecked(device, &pending, &[])?;
+    realize_unchecked(device, &pending, &[], false)?;
     for ((tensor, going), result) in outputs.iter().zip(&results) {
         let buffer = result.value().expect("invariant: it was computed").clone();
         if *going { tensor.set_value(buffer) } else { tensor.remember(buffer) }
@@ -184,7 +184,7 @@ impl<'a> Twins<'a> {
     #[track_caller]
     fn compute(&self, tensor: &Tensor) -> Result<()> {
         if is_pending(tensor) {
-            realize_unchecked(self.device, &[tensor], &[])?;
+            realize_unchecked(self.device, &[tensor], &[], false)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! An index out of range gathers zero and scatters nothing, on every device. Indices may have
 //! any integer dtype.
 
-use super::{History, Tensor};
+use super::Tensor;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::graph::{Op, UpdateOrder, is_index};
@@ -108,7 +108,8 @@ impl Tensor {
     /// What an expansion repeats, with the same conversions.
     #[track_caller]
     fn repeated(&self) -> Option<Tensor> {
-        let History::Expr(expr) = &*self.history() else { return None };
+        let history = self.history();
+        let expr = history.expr()?;
         let source = expr.srcs[0].as_ref()?;
         match expr.op {
             Op::Expand => Some(source.clone()),
