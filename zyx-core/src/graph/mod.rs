@@ -365,6 +365,17 @@ impl Node {
     }
 }
 
+impl std::fmt::Display for KeptNode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let KeptNode { computing, storing, .. } = self;
+        write!(f, "the program holds it, and computing it again costs ")?;
+        match computing.is_finite() {
+            true => write!(f, "{computing:.0} operations, storing and loading it {storing:.0}"),
+            false => f.write_str("a long chain of operations"),
+        }
+    }
+}
+
 /// A captured graph.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Graph {
@@ -383,6 +394,8 @@ pub(crate) struct Graph {
     places: std::ops::Range<u32>,
     /// Where nodes come from; no part of what graphs are compared by.
     pub(crate) origins: Origins,
+    /// Whether slices or paddings may be equal.
+    twins: bool,
     /// The outputs that nobody asked for, in the order in which they stand behind the others; no
     /// part of what graphs are compared by.
     pub(crate) kept: Vec<KeptNode>,

@@ -9,7 +9,9 @@
 //! A held value that is cheap to make of others stays in place, and those others count as held. So
 //! fusion of elementwise chains is left alone, and what is kept ends a contraction, a reduction or a
 //! long chain. A value of which only a part is needed now is kept when that happens again: then all
-//! reads together cost at most twice what they would have cost had it been kept at first.
+//! reads together cost at most twice what they would have cost had it been kept at first. A cheap
+//! value that was computed in place before counts what it loads, too: so the averages of a loop do
+//! not become ever longer sums.
 
 use super::alternatives::LARGER;
 use super::cost::{self, LIBRARY, MAX_LOOKED_AT, OPS_PER_BYTE, reduced_count};
@@ -25,7 +27,7 @@ use std::collections::BTreeMap;
 pub(super) struct Choice {
     /// Ascending.
     pub(super) kept: Vec<KeptNode>,
-    /// Values that are worth it, but of which a small part is needed now.
+    /// Values that are held, but are computed in place this time.
     pub(super) deferred: Vec<NodeId>,
 }
 
@@ -104,23 +106,23 @@ impl<'a> Keep<'a> {
                 continue;
             }
             if self.may_be_kept(id) {
-                let [computing, storing] = self.costs(id);
+                let again = needed[id.idx()];
+                let [computing, storing] = self.costs(id, again);
                 let part = 2.0 * self.demand[id.idx()] < elements(self.graph, id);
-                match (computing > storing, part && !needed[id.idx()]) {
-                    (true, false) => {
-                        chosen.push(id);
-                        continue;
-                    }
-                    (true, true) => deferred.push(id),
-                    (false, _) => {}
+                if computing > storing && (again || !part) {
+                    chosen.push((id, again));
+                    continue;
                 }
+                deferred.push(id);
             }
             self.graph.node(id).sources().for_each(|x| live[x.idx()] = true);
         }
+        // Only tensors that the program has show that they are needed again.
+        deferred.retain(|id| held.iter().any(|held| held.node == *id));
         // What is cheap to make of others that are kept is not.
         let mut kept = Vec::new();
-        for node in chosen.into_iter().rev() {
-            let [computing, storing] = self.costs(node);
+        for (node, again) in chosen.into_iter().rev() {
+            let [computing, storing] = self.costs(node, again);
             if computing > storing {
                 self.stored[node.idx()] = true;
                 kept.push(KeptNode { node, computing, storing });
@@ -143,14 +145,21 @@ impl<'a> Keep<'a> {
         computes && !float_product && bytes > 0 && bytes <= self.most_bytes
     }
 
-    /// What computing a node again costs, and what storing it and loading it once does.
-    fn costs(&self, id: NodeId) -> [f64; 2] {
+    /// What computing a node another time costs, and what storing it and loading it once does. A node
+    /// that is computed `again` is so in every step of a loop, or begins a chain that grows: what it
+    /// is made of is loaded each time, and the graph may differ each time.
+    fn costs(&self, id: NodeId, again: bool) -> [f64; 2] {
         let graph = self.graph;
         let storing = 2.0 * transfer(graph.dtype(id)) * elements(graph, id);
         let mut rest = BTreeMap::from([(id, elements(graph, id))]);
-        let (mut computing, mut seen, mut launches) = (0.0, 0, 0.0);
+        let (mut computing, mut seen) = (0.0, 0);
+        let mut launches = if again { self.launch } else { 0.0 };
         while let Some((x, demand)) = rest.pop_last() {
-            if x != id && self.stored[x.idx()] {
+            let leaf = matches!(graph.node(x), Node::Leaf { .. });
+            if leaf || x != id && self.stored[x.idx()] {
+                if again {
+                    computing += demand * transfer(graph.dtype(x));
+                }
                 continue;
             }
             if seen == MAX_LOOKED_AT {

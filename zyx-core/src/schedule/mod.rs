@@ -169,7 +169,7 @@ fn find(
     given: &[Tensor],
     keeps: bool,
 ) -> Result<Option<Found>> {
-    let (mut graph, mut bindings, order) = {
+    let (graph, mut bindings, mut order) = {
         let _span = device.span("capture", &[]);
         capture_with_order(pending, cache.last.load(Relaxed))
     };
@@ -178,12 +178,12 @@ fn find(
     }
     refuse_no_value(bindings.unknown, "realize")?;
     cache.last.store(graph.len().min(MAX_EXPECTED), Relaxed);
+    let mut graph = cache.generalized(device, graph, &mut bindings, &mut order);
     let (mut keeping, mut tensors, mut kept_leaves) = Default::default();
     if keeps {
         (keeping, tensors, kept_leaves) = keep_held(cache, (&mut graph, &order), pending, given);
     }
     keeping.asked = pending.len();
-    let mut graph = cache.generalized(device, graph, &mut bindings);
     if Origin::KEPT {
         graph.origins.leaves = names_of_leaves(device, &bindings);
     }
@@ -306,13 +306,18 @@ fn refuse_no_value(unknown: bool, op: &'static str) -> Result<()> {
 pub(crate) fn explain_tensor(tensor: &Tensor, pending: bool) -> Result<Explanation> {
     let device = tensor.device();
     if pending {
-        let (mut graph, bindings) = capture(&[tensor], 0);
+        let (mut graph, bindings, mut order) = capture_with_order(&[tensor], 0);
+        graph.merge_twins(&mut order);
         refuse_no_value(bindings.unknown, "explain")?;
+        if !bindings.unmoved {
+            let cache = device.attachment::<PlanCache>();
+            keep_held(&cache, (&mut graph, &order), &[tensor], &[]);
+        }
         graph.origins.leaves = names_of_leaves(device, &bindings);
         refuse_impossible(&graph, "explain")?;
         return explain::explain(&graph, device, &[]);
     }
-    let graph = tensor.value().and_then(|buffer| buffer.origin::<Graph>());
+    let graph = tensor.known_value().and_then(|buffer| buffer.origin::<Graph>());
     let graph = graph.map(|(graph, _)| graph).unwrap_or_default();
     explain::explain(&graph, device, &names_of_results(device, &graph))
 }

@@ -62,7 +62,7 @@ pub(super) struct Keeping {
     /// How many outputs were asked for; those behind them are kept.
     pub(super) asked: usize,
     pub(super) held: Vec<HeldNode>,
-    /// Nodes that are worth it when they are needed again.
+    /// Nodes whose tensors are told that they were computed in place.
     pub(super) deferred: Vec<NodeId>,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Found {
     pub(super) bindings: Bindings,
     /// Which output is the value of which tensor that nobody asked for.
     pub(super) kept: Vec<(usize, Tensor)>,
-    /// Tensors that are to be kept when they are needed again.
+    /// Tensors that are held, and computed in place this time.
     pub(super) deferred: Vec<Tensor>,
     /// Kept values that what is computed now is made of.
     pub(super) kept_leaves: Vec<Tensor>,
@@ -256,8 +256,9 @@ impl PlanCache {
         device: &Device,
         graph: Graph,
         bindings: &mut Bindings,
+        order: &mut CaptureOrder,
     ) -> Graph {
-        lock(&self.places).generalize(graph, bindings, device.cache_limit())
+        lock(&self.places).generalize(graph, bindings, order, device.cache_limit())
     }
 
     /// From now on the graph of these plans is expected.

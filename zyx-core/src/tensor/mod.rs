@@ -594,7 +594,8 @@ impl Tensor {
 
     /// [`Tensor::realize_all`] for values that take the place of others: `old` is given up. If all
     /// goes well it is empty afterwards, and memory of tensors in it that nobody else holds may
-    /// have become the memory of results. If not, it is as it was.
+    /// have become the memory of results. If not, it is as it was. Pending tensors in it, as the
+    /// gradients that an optimizer consumes, are not kept on the way to the values.
     ///
     /// ```
     /// # use zyx_core::{DType, Runtime, Tensor};
@@ -740,7 +741,7 @@ impl Tensor {
     }
 
     /// The value, if it is there or was kept.
-    fn known_value(&self) -> Option<Buffer> {
+    pub(crate) fn known_value(&self) -> Option<Buffer> {
         match (self.0.value.get(), &*self.history()) {
             (Some(buffer), _) => Some(buffer.clone()),
             (None, History::Kept(kept)) => Some(kept.buffer.clone()),
