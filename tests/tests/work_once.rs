@@ -147,12 +147,13 @@ fn counts_of_a_pending_product_compute_it_once() -> Result<()> {
     let y = a.matmul(&a)?;
     let whole = |i: usize| y.gt(i as f32 / 100.0)?.nonzero();
     let first = spent(&device, || whole(0).map(drop))?;
-    assert_eq!(first.values_kept, 1, "{first:?}");
+    assert!(first.values_kept > 0, "{first:?}");
     let z = a.matmul(&a)?;
     z.realize()?;
     let next = spent(&device, || whole(1).map(drop))?;
     let of_realized = spent(&device, || z.gt(0.01)?.nonzero().map(drop))?;
-    assert_eq!((next.launches, next.values_kept), (of_realized.launches, 0));
+    let counts = |stats: Stats| (stats.launches, stats.values_kept);
+    assert_eq!(counts(next), counts(of_realized));
     Ok(())
 }
 
@@ -227,7 +228,8 @@ fn a_normalisation_s_statistics_cost_no_second_convolution() -> Result<()> {
         let y = x.conv2d(&w, None, Default::default())?;
         norm.forward(&y)?.realize()
     })?;
-    assert!(seen.values_kept > 0, "{seen:?}");
+    // The mean and the variance, and perhaps the convolution.
+    assert!(seen.values_kept >= 2, "{seen:?}");
     // What is pending is made of what was kept.
     let read = spent(&device, || norm.running_mean.as_ref().unwrap().tensor().realize())?;
     assert!(read.bytes_moved == 0 && read.nodes < 20, "{read:?}");

@@ -13,6 +13,7 @@ use super::floor;
 use super::horizontal_fusion::Joined;
 use super::item::{Launch, ScheduleItem, Scheduled, fusions, schedule, storage};
 use super::partition::{Kind, Partition};
+use super::reason::Reason;
 use crate::clock::Instant;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -213,6 +214,16 @@ fn planned(
     let unasked = stored.split_off(stored.len() - kept.len());
     let kept = unasked.into_iter().zip(kept).filter(|(id, _)| !stored.contains(id));
     let kept: FxHashMap<NodeId, KeptNode> = kept.map(|(id, kept)| (id, *kept)).collect();
+    let plain = if kept.is_empty() {
+        FxHashMap::default()
+    } else {
+        without_kept(graph, stored.len(), device)
+    };
+    let reason = |(&id, kept): (&NodeId, &KeptNode)| match plain.get(&id) {
+        Some(Reason::Output) | None => (id, kept.to_string()),
+        Some(reason) => (id, format!("{reason}; {kept}")),
+    };
+    let kept: FxHashMap<NodeId, String> = kept.iter().map(reason).collect();
     let mut parameters: FxHashMap<NodeId, Arc<str>> = FxHashMap::default();
     for (output, name) in results {
         parameters.extend(stored.get(*output).map(|&id| (id, name.clone())));
@@ -255,6 +266,13 @@ fn planned(
     }
     let shared = graph.origins.varied();
     Explanation { device: device.spec().to_owned(), launches, speeds, least, shared }
+}
+
+/// Why nodes would be stored if nobody held them.
+fn without_kept(graph: &Graph, asked: usize, device: &Device) -> FxHashMap<NodeId, Reason> {
+    let mut plain = graph.clone();
+    plain.outputs.truncate(asked);
+    schedule(&plain, device).partition.reasons
 }
 
 /// What a trace says of each launch of the plan of a graph, if that has as many launches as are `expected`.
@@ -327,7 +345,7 @@ struct Explainer<'a> {
     /// The nodes that are stored for outputs.
     results: FxHashSet<NodeId>,
     /// The nodes that are stored since the program holds them.
-    kept: FxHashMap<NodeId, KeptNode>,
+    kept: FxHashMap<NodeId, String>,
     /// The names of parameters.
     parameters: FxHashMap<NodeId, Arc<str>>,
     /// The launch that stores each node.
@@ -371,7 +389,7 @@ impl Explainer<'_> {
             dtype: self.graph.dtype(id),
             launch: self.writers.get(&id).copied(),
             reason: match self.kept.get(&id) {
-                Some(kept) => Some(kept.to_string()),
+                Some(reason) => Some(reason.clone()),
                 None => self.partition.reasons.get(&id).map(ToString::to_string),
             },
         }

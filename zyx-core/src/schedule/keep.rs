@@ -44,6 +44,8 @@ struct Keep<'a> {
     asked: Vec<bool>,
     /// Nodes whose values will be there.
     stored: Vec<bool>,
+    /// How many operands each node is.
+    uses: Vec<u32>,
     /// Products that a sum takes in.
     inside: Vec<bool>,
     /// How many elements of each node are needed.
@@ -61,6 +63,7 @@ impl<'a> Keep<'a> {
             stored[output.idx()] = true;
             stored[storage(graph, output).idx()] = true;
         }
+        let mut uses = vec![0; graph.len()];
         let mut inside = vec![false; graph.len()];
         for id in graph.ids() {
             let node = graph.node(id);
@@ -69,6 +72,7 @@ impl<'a> Keep<'a> {
                 Node::Binary { op: BinaryOp::Add | BinaryOp::Sub, .. } | Node::Reduce { .. }
             );
             for x in node.sources() {
+                uses[x.idx()] += 1;
                 let product = matches!(graph.node(x), Node::Binary { op: BinaryOp::Mul, .. });
                 inside[x.idx()] |= product && sums;
             }
@@ -90,7 +94,7 @@ impl<'a> Keep<'a> {
         let largest = largest.map(|id| bytes(graph, id)).max().unwrap_or(0);
         let most_bytes = largest.saturating_mul(LARGER);
         let launch = cost::of_launch(caps);
-        Keep { graph, asked: is_asked, stored, inside, demand, most_bytes, launch }
+        Keep { graph, asked: is_asked, stored, uses, inside, demand, most_bytes, launch }
     }
 
     fn choose(mut self, held: &[HeldNode]) -> Choice {
@@ -113,12 +117,12 @@ impl<'a> Keep<'a> {
                     chosen.push((id, again));
                     continue;
                 }
-                deferred.push(id);
+                if computing > storing || held.iter().any(|held| held.node == id) {
+                    deferred.push(id);
+                }
             }
             self.graph.node(id).sources().for_each(|x| live[x.idx()] = true);
         }
-        // Only tensors that the program has show that they are needed again.
-        deferred.retain(|id| held.iter().any(|held| held.node == *id));
         // What is cheap to make of others that are kept is not.
         let mut kept = Vec::new();
         for (node, again) in chosen.into_iter().rev() {
@@ -145,12 +149,35 @@ impl<'a> Keep<'a> {
         computes && !float_product && bytes > 0 && bytes <= self.most_bytes
     }
 
+    /// Whether a node needs a launch, or follows, element by element, such a node that nobody else
+    /// needs.
+    fn ends_kernel(&self, id: NodeId) -> bool {
+        let (mut rest, mut seen) = (vec![id], 0);
+        while let Some(x) = rest.pop() {
+            let node = self.graph.node(x);
+            if is_heavy(&node) {
+                return true;
+            }
+            seen += 1;
+            if seen == MAX_LOOKED_AT {
+                return false;
+            }
+            let follows = |x: &NodeId| {
+                self.uses[x.idx()] == 1 && elements(self.graph, *x) == elements(self.graph, id)
+            };
+            rest.extend(node.sources().filter(follows));
+        }
+        false
+    }
+
     /// What computing a node another time costs, and what storing it and loading it once does. A node
     /// that is computed `again` is so in every step of a loop, or begins a chain that grows: what it
     /// is made of is loaded each time, and the graph may differ each time.
     fn costs(&self, id: NodeId, again: bool) -> [f64; 2] {
         let graph = self.graph;
-        let storing = 2.0 * transfer(graph.dtype(id)) * elements(graph, id);
+        // What ends a kernel is stored in any case.
+        let moves = if self.ends_kernel(id) { 1.0 } else { 2.0 };
+        let storing = moves * transfer(graph.dtype(id)) * elements(graph, id);
         let mut rest = BTreeMap::from([(id, elements(graph, id))]);
         let (mut computing, mut seen) = (0.0, 0);
         let mut launches = if again { self.launch } else { 0.0 };
