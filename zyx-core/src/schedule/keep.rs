@@ -112,7 +112,8 @@ impl<'a> Keep<'a> {
             if self.may_be_kept(id) {
                 let again = needed[id.idx()];
                 let [computing, storing] = self.costs(id, again);
-                let part = 2.0 * self.demand[id.idx()] < elements(self.graph, id);
+                let part = 2.0 * self.demand[id.idx()] < elements(self.graph, id)
+                    && !self.is_computed_whole(id);
                 if computing > storing && (again || !part) {
                     chosen.push((id, again));
                     continue;
@@ -147,6 +148,18 @@ impl<'a> Keep<'a> {
         let float_product = self.inside[id.idx()];
         let bytes = bytes(self.graph, id);
         computes && !float_product && bytes > 0 && bytes <= self.most_bytes
+    }
+
+    /// Whether all of a node is computed even if a part of it is needed: by a library, or a kernel
+    /// that stores by its meaning.
+    fn is_computed_whole(&self, id: NodeId) -> bool {
+        let node = self.graph.node(id);
+        match node {
+            Node::Reduce { .. } => {
+                contraction(self.graph, id).is_some() && self.graph.dtype(id).is_float()
+            }
+            _ => is_heavy(&node),
+        }
     }
 
     /// Whether a node needs a launch, or follows, element by element, such a node that nobody else
