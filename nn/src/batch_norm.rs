@@ -160,6 +160,8 @@ pub(crate) fn statistics(channels: usize, init: &Init) -> Result<[Param; 3]> {
 #[track_caller]
 fn track(running: [&Param; 3], new: Option<[&Tensor; 2]>, momentum: Option<f64>) -> Result<()> {
     let [mean, var, count] = running;
+    // Else the count would be an ever longer sum while no optimizer computes it.
+    Tensor::realize_all(&running.map(Param::tensor))?;
     let seen = count.tensor().add(1)?;
     match (new, momentum) {
         (None, _) => (),

@@ -78,6 +78,9 @@ pub trait Optimizer {
         let mut proposal = attribute(Location::caller(), || self.propose(gradients))?;
         self.exchange(&mut proposal);
         let mut old = proposal.take_replaced();
+        // What only the update needs is not kept, even if the caller holds it.
+        old.extend(gradients.iter().flatten().cloned());
+        old.extend(proposal.values(0).into_iter().map(|(_, wide)| wide));
         let new = along.iter().copied().chain(proposal.tensors());
         if let Err(error) = Tensor::realize_replacing(new, &mut old) {
             proposal.put_replaced(&mut old.into_iter());

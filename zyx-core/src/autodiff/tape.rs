@@ -187,12 +187,12 @@ impl Tape {
 
     fn expr(&mut self, tensor: &Tensor) -> Option<Expr> {
         match &*tensor.history() {
-            History::Expr(expr) => Some(expr.clone()),
             History::Leaf => None,
             History::Released => {
                 self.released = true;
                 None
             }
+            known => known.expr().cloned(),
         }
     }
 }

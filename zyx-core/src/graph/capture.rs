@@ -23,7 +23,8 @@ pub(crate) struct Bindings {
 /// The graph that `outputs` reach and the values of its leaves and arguments. Space is made for
 /// `expected` nodes: growing the tables would take a sixth of the time.
 pub(crate) fn capture(outputs: &[&Tensor], expected: usize) -> (Graph, Bindings) {
-    let (graph, bindings, _) = capture_with_order(outputs, expected);
+    let (mut graph, bindings, mut order) = capture_with_order(outputs, expected);
+    graph.merge_twins(&mut order);
     (graph, bindings)
 }
 
@@ -41,7 +42,8 @@ pub(crate) fn capture_function(
     (capture.graph, capture.bindings, capture.slots)
 }
 
-/// [`capture`], with what was visited on the way.
+/// [`capture`], with what was visited on the way. Slices and paddings are nodes each, even those that are equal:
+/// [`Places::generalize`](super::Places::generalize) makes one of what is always equal.
 pub(crate) fn capture_with_order(
     outputs: &[&Tensor],
     expected: usize,
@@ -151,6 +153,16 @@ impl Capture {
             // Handles are made while the history is held, and moved afterwards.
             let mut sources: SmallVec<[Task; 3]> = SmallVec::new();
             let history = tensor.history();
+            let kept = match &*history {
+                History::Kept(kept) => Some(kept.buffer.clone()),
+                _ => None,
+            };
+            if let Some(buffer) = kept {
+                drop(history);
+                let id = self.value(&tensor, buffer);
+                self.leave(&tensor, shared, id);
+                return;
+            }
             if let History::Expr(expr) = &*history {
                 let unmoved = expr.source_elsewhere(tensor.device()).is_some();
                 let node = if unmoved { Some(self.unmoved()) } else { self.node(&expr.op) };
@@ -225,7 +237,14 @@ impl Capture {
                 return self.push(Node::Const { bits: 0 }, tensor);
             }
         };
-        self.bindings.leaves.push(buffer.clone());
+        let buffer = buffer.clone();
+        self.value(tensor, buffer)
+    }
+
+    /// A leaf with this value.
+    fn value(&mut self, tensor: &Tensor, buffer: Buffer) -> NodeId {
+        let slot = self.bindings.leaves.len() as u32;
+        self.bindings.leaves.push(buffer);
         self.push(Node::Leaf { slot }, tensor)
     }
 
@@ -260,7 +279,12 @@ impl Capture {
         let (words, rest) = (node.words(), u64::from(shape) << 8 | dtype as u64);
         let hash = hash_words(words, rest);
         let next = NodeId(self.graph.nodes.len() as u32);
-        let id = *self.cons.entry(Key { hash, words, rest }).or_insert(next);
+        let mut id = *self.cons.entry(Key { hash, words, rest }).or_insert(next);
+        // Places that are equal by chance may differ the next time.
+        if id != next && matches!(node, Node::Pad { .. } | Node::Shrink { .. }) {
+            self.graph.twins = true;
+            id = next;
+        }
         if id == next {
             self.graph.add(node, dtype, shape, hash);
             self.graph.origins.push(&node, tensor);
@@ -291,6 +315,36 @@ impl Capture {
             self.graph.lists.push(list);
         }
         id
+    }
+}
+
+impl Graph {
+    /// Makes one node of equal ones, which come from places that are equal, and numbers the rest
+    /// anew.
+    pub(crate) fn merge_twins(&mut self, order: &mut CaptureOrder) {
+        if !std::mem::take(&mut self.twins) {
+            return;
+        }
+        let mut merged = self.without_nodes();
+        let mut numbers: Vec<NodeId> = Vec::with_capacity(self.len());
+        let mut known: FxHashMap<Key, NodeId> = FxHashMap::default();
+        for id in self.ids() {
+            let node = self.node(id).map(|x| numbers[x.idx()]);
+            let (words, shape) = (node.words(), self.shape_id(id));
+            let rest = u64::from(shape) << 8 | self.dtype(id) as u64;
+            let hash = hash_words(words, rest);
+            let next = NodeId(merged.nodes.len() as u32);
+            let number = *known.entry(Key { hash, words, rest }).or_insert(next);
+            if number == next {
+                merged.add(node, self.dtype(id), shape, hash);
+                merged.origins.hand_on(&self.origins, id);
+                merged.origins.push_handed_on();
+            }
+            numbers.push(number);
+        }
+        merged.outputs = self.outputs.iter().map(|id| numbers[id.idx()]).collect();
+        order.0.iter_mut().for_each(|id| *id = numbers[id.idx()]);
+        *self = merged;
     }
 }
 

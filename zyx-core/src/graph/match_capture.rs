@@ -15,7 +15,8 @@
 
 use super::places::Collected;
 use super::{Bindings, Graph, Node, NodeId, Op};
-use crate::tensor::{History, Tensor};
+use crate::runtime::Buffer;
+use crate::tensor::{Expr, History, Tensor};
 use smallvec::SmallVec;
 
 /// What a capture visited: the node that each tensor was found to be, in order.
@@ -28,28 +29,94 @@ pub(crate) const MAX_FOLLOWED: usize = 1 << Tensor::MARK_BITS;
 /// Most tensors on a path that are looked into at once, each from within its user.
 const MAX_DEPTH: u32 = 200;
 
+/// Tensors that reach a graph.
+#[derive(Default)]
+pub(crate) struct Matched {
+    pub(crate) bindings: Bindings,
+    /// Nodes whose values the program may need again, ascending.
+    pub(crate) held: Vec<HeldNode>,
+    /// The tensors of the nodes that were wanted.
+    pub(crate) tensors: Vec<(NodeId, Tensor)>,
+    /// Untracked tensors among the leaves whose values were kept, and how they were computed.
+    pub(crate) kept_leaves: Vec<Tensor>,
+}
+
+/// A node, neither output nor leaf, whose value the program may need again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeldNode {
+    pub(crate) node: NodeId,
+    /// Whether handles of its tensors are held elsewhere than in the graph.
+    pub(crate) held: bool,
+    /// Whether a part of it was computed for another value before.
+    pub(crate) needed: bool,
+}
+
 /// The values of leaves and arguments, if `outputs` reach this graph by this order. The number of
 /// the visit is used once for each device.
+#[cfg(test)]
 pub(crate) fn match_capture(
     outputs: &[&Tensor],
     graph: &Graph,
     order: &CaptureOrder,
     visit: u64,
 ) -> Option<Bindings> {
-    if outputs.len() != graph.outputs.len() || graph.len() > MAX_FOLLOWED {
+    if outputs.len() != graph.outputs.len() {
         return None;
     }
-    let bindings = Bindings::default();
+    match_held(outputs, &[], (graph, order), visit, &|_| false).map(|matched| matched.bindings)
+}
+
+/// Compares tensors with the first outputs of a graph, and counts handles by the way: a tensor of
+/// which there are more than the graph uses is held by the program, or by what it has not asked for
+/// yet. Pending tensors among `given` count as if nobody held them. Tensors of the nodes that are
+/// `wanted` are collected.
+pub(crate) fn match_held(
+    outputs: &[&Tensor],
+    given: &[Tensor],
+    (graph, order): (&Graph, &CaptureOrder),
+    visit: u64,
+    wanted: &dyn Fn(NodeId) -> bool,
+) -> Option<Matched> {
+    if outputs.len() > graph.outputs.len() || graph.len() >= MAX_FOLLOWED {
+        return None;
+    }
     let places = Collected::of(graph);
-    let (at, seen) = (0, 0);
-    let mut walk = Follow { graph, order: &order.0, at, seen, bindings, places, visit };
+    let mut walk = Follow {
+        graph,
+        order: &order.0,
+        at: 0,
+        seen: 0,
+        matched: Matched::default(),
+        handles: vec![(0, false); graph.len()],
+        detached: Vec::new(),
+        places,
+        visit,
+        wanted,
+    };
     for (output, expected) in outputs.iter().zip(&graph.outputs) {
         if walk.output(output)? != *expected {
             return None;
         }
     }
-    walk.places.add_to(&mut walk.bindings)?;
-    (walk.at == order.0.len()).then_some(walk.bindings)
+    let Follow { at, mut matched, mut handles, detached, places, .. } = walk;
+    places.add_to(&mut matched.bindings)?;
+    if at != order.0.len() {
+        return None;
+    }
+    let asked = graph.outputs[..outputs.len()].iter().copied();
+    let given = given.iter().filter_map(|tensor| tensor.marked(visit).map(NodeId));
+    asked.chain(given).for_each(|node| handles[node.idx()] = (0, false));
+    for (node, (handles, needed)) in graph.ids().zip(handles) {
+        let held = HeldNode { node, held: handles > 0, needed };
+        if (held.held || needed) && graph.node(node).arity() > 0 {
+            matched.held.push(held);
+        }
+    }
+    // From now on these are leaves, and hold no history.
+    for (tensor, slot) in detached {
+        tensor.set_value(matched.bindings.leaves[slot as usize].clone());
+    }
+    Some(matched)
 }
 
 struct Follow<'a> {
@@ -58,10 +125,16 @@ struct Follow<'a> {
     /// How much of the order was followed, and how many nodes it led to.
     at: usize,
     seen: u32,
-    bindings: Bindings,
+    matched: Matched,
+    /// For each node the handles of its tensors that the graph does not account for, and whether a
+    /// part of it was needed before.
+    handles: Vec<(i32, bool)>,
+    /// Tensors behind which gradients stop, and the slots of the leaves that they equal.
+    detached: Vec<(Tensor, u32)>,
     /// Arguments that are places.
     places: Collected,
     visit: u64,
+    wanted: &'a dyn Fn(NodeId) -> bool,
 }
 
 /// Why a tensor has no number yet.
@@ -90,11 +163,36 @@ impl Follow<'_> {
     /// The number of a tensor, sources first.
     fn number(&mut self, tensor: &Tensor, depth: u32) -> Result<NodeId, Stop> {
         if let Some(id) = tensor.marked(self.visit) {
+            self.handles[id as usize].0 -= 1;
             return Ok(NodeId(id));
         }
         let id = self.enter(tensor, depth)?;
         tensor.mark(self.visit, id.0);
+        // A value whose indices are still to be judged is read with their flags alone.
+        if tensor.is_flagged() {
+            return Ok(id);
+        }
+        let (handles, needed) = &mut self.handles[id.idx()];
+        // The one that led here is the graph's.
+        *handles += tensor.owners() as i32 - 1;
+        *needed |= tensor.was_needed();
+        if (self.wanted)(id) {
+            self.matched.tensors.push((id, tensor.clone()));
+        }
         Ok(id)
+    }
+
+    /// What is to be noted of an alias of a node.
+    fn alias(&mut self, alias: &Tensor, expr: &Expr, id: NodeId) {
+        match (&expr.op, self.graph.node(id)) {
+            (Op::Alias(None), Node::Leaf { slot }) => self.detached.push((alias.clone(), slot)),
+            // Sources for gradients alone. If they are reached, then mostly on the way to the value.
+            (Op::Alias(Some(_)), _) => {
+                let numbers = expr.srcs[1..].iter().flatten().filter_map(|x| x.marked(self.visit));
+                numbers.for_each(|number| self.handles[number as usize].0 -= 1);
+            }
+            _ => {}
+        }
     }
 
     fn enter(&mut self, tensor: &Tensor, depth: u32) -> Result<NodeId, Stop> {
@@ -119,7 +217,11 @@ impl Follow<'_> {
                     *own = self.number(source, depth - 1)?;
                 }
                 return match &expr.op {
-                    Op::Alias(_) | Op::Within(_) => Ok(own[0]),
+                    Op::Alias(_) => {
+                        self.alias(tensor, expr, own[0]);
+                        Ok(own[0])
+                    }
+                    Op::Within(_) => Ok(own[0]),
                     Op::Const { literal: false, .. } | Op::Pad(_) | Op::Shrink(_) => {
                         let node = self.special(&expr.op, own[0])?;
                         self.compare(tensor, |expected| *expected == node)
@@ -127,11 +229,23 @@ impl Follow<'_> {
                     op => self.compare(tensor, |expected| expected.is_plain(op, own)),
                 };
             }
+            if let History::Kept(kept) = &*history {
+                let buffer = kept.buffer.clone();
+                drop(history);
+                if !tensor.is_tracked() {
+                    self.matched.kept_leaves.push(tensor.clone());
+                }
+                return self.leaf(tensor, buffer);
+            }
         }
         // A value set by another thread after the first look is found now.
-        let buffer = tensor.value().ok_or(Stop::Differs)?;
-        let slot = self.bindings.leaves.len() as u32;
-        self.bindings.leaves.push(buffer.clone());
+        let buffer = tensor.value().ok_or(Stop::Differs)?.clone();
+        self.leaf(tensor, buffer)
+    }
+
+    fn leaf(&mut self, tensor: &Tensor, buffer: Buffer) -> Result<NodeId, Stop> {
+        let slot = self.matched.bindings.leaves.len() as u32;
+        self.matched.bindings.leaves.push(buffer);
         self.compare(tensor, |expected| *expected == Node::Leaf { slot })
     }
 
@@ -140,8 +254,8 @@ impl Follow<'_> {
         let expected = self.order.get(self.at).map(|&id| self.graph.node(id));
         match (op, expected) {
             (Op::Const { bits, .. }, _) => {
-                self.bindings.arguments.push(*bits);
-                Ok(Node::Argument { slot: self.bindings.arguments.len() as u32 - 1 })
+                self.matched.bindings.arguments.push(*bits);
+                Ok(Node::Argument { slot: self.matched.bindings.arguments.len() as u32 - 1 })
             }
             (Op::Pad(padding), Some(Node::Pad { list, .. }))
                 if self.places.matches(self.graph, list, padding.iter().copied()) =>

@@ -21,7 +21,9 @@ mod split;
 
 pub(crate) use capture::{Bindings, capture, capture_function, capture_with_order};
 pub(crate) use last_use::Holders;
-pub(crate) use match_capture::{CaptureOrder, match_capture};
+#[cfg(test)]
+pub(crate) use match_capture::match_capture;
+pub(crate) use match_capture::{CaptureOrder, HeldNode, Matched, match_held};
 pub(crate) use op::{GradientRule, Op, Perm, UpdateOrder, axes_of, is_index};
 pub(crate) use origins::Origins;
 pub(crate) use places::{Place, Places};
@@ -366,6 +368,17 @@ impl Node {
     }
 }
 
+impl std::fmt::Display for KeptNode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let KeptNode { computing, storing, .. } = self;
+        write!(f, "the program holds it, and computing it again costs ")?;
+        match computing.is_finite() {
+            true => write!(f, "{computing:.0} operations, storing and loading it {storing:.0}"),
+            false => f.write_str("a long chain of operations"),
+        }
+    }
+}
+
 /// A captured graph.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Graph {
@@ -384,6 +397,20 @@ pub(crate) struct Graph {
     places: std::ops::Range<u32>,
     /// Where nodes come from; no part of what graphs are compared by.
     pub(crate) origins: Origins,
+    /// Whether slices or paddings may be equal.
+    twins: bool,
+    /// The outputs that nobody asked for, in the order in which they stand behind the others; no
+    /// part of what graphs are compared by.
+    pub(crate) kept: Vec<KeptNode>,
+}
+
+/// A value that is stored because the program holds it, with what computing it again costs, and what
+/// storing and loading it does, in elementwise operations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct KeptNode {
+    pub(crate) node: NodeId,
+    pub(crate) computing: f64,
+    pub(crate) storing: f64,
 }
 
 impl Graph {

@@ -5,7 +5,7 @@
 //! becomes an argument of the graph ([`Places::generalize`]), and one plan serves all that follow. A place
 //! that never changes stays a literal, of which kernels know more.
 
-use super::{Bindings, Graph, Node, NodeId};
+use super::{Bindings, CaptureOrder, Graph, Node, NodeId};
 use crate::lru::Lru;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
@@ -119,8 +119,15 @@ impl Places {
         &mut self,
         graph: Graph,
         bindings: &mut Bindings,
+        order: &mut CaptureOrder,
         limit: usize,
     ) -> Graph {
+        let mut graph = self.with_arguments(graph, bindings, limit);
+        graph.merge_twins(order);
+        graph
+    }
+
+    fn with_arguments(&mut self, graph: Graph, bindings: &mut Bindings, limit: usize) -> Graph {
         let lists: Vec<(NodeId, u32)> = graph.lists_of_places().collect();
         if lists.is_empty() {
             return graph;
@@ -140,6 +147,7 @@ impl Places {
         if known.iter().all(|known| matches!(known, Known::Always(_))) {
             return graph;
         }
+        vary_alike(&graph, &lists, known);
         let first = bindings.arguments.len() as u32;
         let mut known = known.iter();
         let (mut new, mut ids) = (Vec::new(), FxHashMap::<List, u32>::default());
@@ -168,6 +176,38 @@ impl Places {
     /// Bytes of memory, roughly.
     pub(crate) fn bytes(&self) -> usize {
         self.known.bytes()
+    }
+}
+
+/// Slices of one value, of one size, vary along an axis if one of them does: a loop that takes rows by
+/// numbers has one plan, whichever numbers are what they were before.
+fn vary_alike(graph: &Graph, lists: &[(NodeId, u32)], known: &mut [Known]) {
+    let axes = lists.iter().flat_map(|&(id, list)| {
+        let from = match graph.node(id) {
+            Node::Shrink { x, .. } => x,
+            _ => id,
+        };
+        (0..graph.list(list).len()).map(move |axis| (from, graph.shape_id(id), axis))
+    });
+    let axes: Vec<(NodeId, u32, usize)> = axes.collect();
+    let mut all: FxHashMap<(NodeId, u32, usize), Known> = FxHashMap::default();
+    for (axis, known) in axes.iter().zip(&*known) {
+        if let Known::MultipleOf(step) = *known {
+            let other = all.entry(*axis).or_insert(*known);
+            if let Known::MultipleOf(least) = other {
+                *least = step.min(*least);
+            }
+        }
+    }
+    for (axis, known) in axes.iter().zip(&*known) {
+        if let (Known::Always(place), Some(Known::MultipleOf(step))) = (*known, all.get_mut(axis))
+            && !place.is_multiple_of(*step)
+        {
+            *step = 1;
+        }
+    }
+    for (axis, known) in axes.iter().zip(known) {
+        *known = all.get(axis).copied().unwrap_or(*known);
     }
 }
 
@@ -255,8 +295,9 @@ mod tests {
         let x = Tensor::from_slice(&[0i32; 512], [512], &device).unwrap();
         let (mut places, limit) = (Places::default(), 64 << 10);
         for n in 1..500 {
-            let (graph, mut bindings, _) = capture_with_order(&[&x.slice(0, 7..7 + n).unwrap()], 0);
-            places.generalize(graph, &mut bindings, limit);
+            let captured = capture_with_order(&[&x.slice(0, 7..7 + n).unwrap()], 0);
+            let (graph, mut bindings, mut order) = captured;
+            places.generalize(graph, &mut bindings, &mut order, limit);
             assert!(0 < places.bytes() && places.bytes() <= limit / SHARE, "{}", places.bytes());
         }
     }
@@ -270,9 +311,9 @@ mod tests {
         let (mut places, mut visit) = (Places::default(), 1 << 20);
         let mut capture = |start: usize, before: usize| {
             let y = step(&x, start, before);
-            let (graph, mut bindings, order) = capture_with_order(&[&y], 0);
+            let (graph, mut bindings, mut order) = capture_with_order(&[&y], 0);
             let want = eval::evaluate(&graph, &leaves, &bindings.arguments);
-            let graph = places.generalize(graph, &mut bindings, 1 << 20);
+            let graph = places.generalize(graph, &mut bindings, &mut order, 1 << 20);
             let got = eval::evaluate(&graph, &leaves, &bindings.arguments);
             assert_eq!(got, want, "{start} {before}");
             (graph, bindings.arguments, order)

@@ -808,6 +808,10 @@ impl Device {
         Counters::add(&self.0.counters.stepwise, 1);
     }
 
+    pub(crate) fn count_kept(&self, n: usize) {
+        Counters::add(&self.0.counters.values_kept, n as u64);
+    }
+
     pub(crate) fn count_donations(&self, n: usize) {
         Counters::add(&self.0.counters.donations, n as u64);
     }

@@ -34,6 +34,7 @@ pub(crate) use indices::{Flag, Flags, Judgement, Range};
 pub use launch::Launch;
 pub use profile::ProgramTime;
 pub use reads::Pending;
+pub(crate) use spill::Droppable;
 pub use stats::Stats;
 pub(crate) use trace::Arguments;
 #[cfg(feature = "trace")]

@@ -36,6 +36,21 @@ pub(crate) struct Buffers {
     tick: AtomicU64,
     /// Bytes of the live buffers, wherever they are.
     bytes: AtomicU64,
+    droppable: Mutex<Droppables>,
+}
+
+/// A holder of a value that can be computed again.
+pub(crate) trait Droppable: Send + Sync {
+    /// Drops the value unless somebody else holds it too; how many bytes that were.
+    fn drop_unused(&self) -> usize;
+}
+
+/// Holders of values that can be computed again, those noted first first.
+#[derive(Default)]
+struct Droppables {
+    list: Vec<Weak<dyn Droppable>>,
+    /// Length of the list from which on those that are gone are taken out.
+    crowded: usize,
 }
 
 /// Who may pin and allocate: many threads beside one another, or one alone.
@@ -47,6 +62,9 @@ struct Slots {
     live: Vec<Option<Weak<Inner>>>,
     free: Vec<usize>,
 }
+
+/// Holders of values that can be dropped up to which none that is gone is looked for.
+const FEW_DROPPABLES: usize = 64;
 
 /// Rows of the memory table in an error.
 const ROWS: usize = 12;
@@ -85,6 +103,10 @@ impl Buffers {
     /// Bytes of the live buffers, wherever they are.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
+    }
+
+    fn droppables(&self) -> MutexGuard<'_, Droppables> {
+        self.droppable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The buffers that are alive now.
@@ -175,12 +197,43 @@ impl Device {
         there && !self.memory_limit_is(|limit| limit < size_class(bytes))
     }
 
-    /// Moves buffers to the host until `bytes` are free; whether any was moved.
+    /// Notes the holder of a value that can be dropped when memory is short.
+    pub(crate) fn note_droppable(&self, holder: Weak<dyn Droppable>) {
+        let mut droppables = self.buffers().droppables();
+        if droppables.list.len() >= droppables.crowded {
+            droppables.list.retain(|holder| holder.strong_count() > 0);
+            droppables.crowded = (2 * droppables.list.len()).max(FEW_DROPPABLES);
+        }
+        droppables.list.push(holder);
+    }
+
+    /// Drops values that can be computed again until so many bytes are free; how many are.
+    fn drop_values(&self, wanted: usize) -> usize {
+        let mut droppables = std::mem::take(&mut self.buffers().droppables().list).into_iter();
+        let mut freed = 0;
+        while freed < wanted
+            && let Some(holder) = droppables.next()
+        {
+            let bytes = holder.upgrade().map_or(0, |holder| holder.drop_unused());
+            if bytes > 0 {
+                freed += size_class(bytes);
+                Counters::add(&self.counters().values_dropped, 1);
+            } else if holder.strong_count() > 0 {
+                self.note_droppable(holder);
+            }
+        }
+        droppables.for_each(|holder| self.note_droppable(holder));
+        freed
+    }
+
+    /// Drops values that can be computed again, and moves buffers to the host, until `bytes` are
+    /// free; whether anything was done.
     fn make_room(&self, bytes: usize) -> Result<bool> {
+        let wanted = size_class(bytes);
+        let mut freed = self.drop_values(wanted);
         let mut buffers = self.buffers().all();
         // Once each: other threads use buffers meanwhile.
         buffers.sort_by_cached_key(|buffer| buffer.last_use());
-        let (mut freed, wanted) = (0, size_class(bytes));
         for buffer in buffers {
             if freed >= wanted {
                 break;

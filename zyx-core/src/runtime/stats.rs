@@ -101,6 +101,10 @@ counters! {
     stepwise,
     /// Results that got the memory of an input which died.
     donations,
+    /// Values that were stored on the way to others, since the program still held them.
+    values_kept,
+    /// Values of that kind that were dropped, because the device was full.
+    values_dropped,
     /// Kernel candidates timed by the tuner.
     searches,
     /// Bytes in buffers that tensors or running plans hold.

@@ -12,7 +12,7 @@
 //! computes nothing but what was asked for gives memory of inputs away.
 
 use super::checks::inherit;
-use super::plan_cache::PlanCache;
+use super::plan_cache::{Found, PlanCache};
 use super::{checked, find, realize_on, refuse_no_value};
 use crate::error::{Error, Result};
 use crate::graph::Op;
@@ -267,7 +267,7 @@ impl Walk {
 
 /// Whether it has to be computed and has elements.
 pub(super) fn is_pending(tensor: &Tensor) -> bool {
-    !tensor.is_realized() && !tensor.is_empty()
+    !tensor.is_empty() && !tensor.remember_kept()
 }
 
 #[derive(Default)]
@@ -321,19 +321,19 @@ impl Step {
         let cache = device.attachment::<PlanCache>();
         let sharing = device.read_lock();
         let pending: Vec<&Tensor> = all.iter().map(|(tensor, _)| *tensor).collect();
-        let (planned, bindings) = match cache.expected(device, &pending) {
+        let found = match cache.expected(device, &pending, &[], false) {
             Some(found) => found,
-            None => {
-                find(&cache, device, &pending, &[])?.expect("invariant: what moves here has moved")
-            }
+            None => find(&cache, device, &pending, &[], false)?
+                .expect("invariant: what moves here has moved"),
         };
+        let Found { planned, bindings, .. } = &found;
         let plan = planned.plain(device)?;
-        let buffers = match plan.play_beside(device, &bindings) {
+        let buffers = match plan.play_beside(device, bindings) {
             // Other threads may have what is missing.
             Err(Error::Device(full)) if full.is_about_memory() => {
                 drop(sharing);
                 let _alone = device.write_lock();
-                plan.play_alone(device, &bindings)?
+                plan.play_alone(device, bindings)?
             }
             played => played?,
         };

@@ -26,7 +26,7 @@ const TRIED: usize = 12;
 const VALUES: usize = 4;
 /// Times the largest buffer of the first schedule that a value may be to be stored: the products of a
 /// contraction are not.
-const LARGER: usize = 4;
+pub(super) const LARGER: usize = 4;
 /// Nodes of a graph that is looked at, at most.
 const MOST_NODES: usize = 1 << 10;
 /// Operations from which on a kernel is worth a look.

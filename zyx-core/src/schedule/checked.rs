@@ -60,7 +60,7 @@ pub(super) fn realize(device: &Device, outputs: &[Output<'_>], given: &[Tensor])
         twins.compute(&twins.twins[result].tensor)?;
     }
     if outputs.iter().all(|(_, going)| *going) {
-        realize_unchecked(device, &tensors, given)?;
+        realize_unchecked(device, &tensors, given, true)?;
         return twins.compare(&tensors, &results).map(|()| true);
     }
     // Values that stay pending beside their buffers have no plan of their own.
@@ -316,7 +316,7 @@ impl<'a> Twins<'a> {
         }
         let asked: Vec<&Tensor> = asked.iter().map(|&at| &tensors[at]).collect();
         let pending: Vec<&Tensor> = asked.iter().copied().filter(|x| is_pending(x)).collect();
-        realize_unchecked(self.device, &pending, &[])?;
+        realize_unchecked(self.device, &pending, &[], false)?;
         asked.into_iter().map(|tensor| self.read(tensor)).collect()
     }
 
@@ -378,7 +378,7 @@ impl<'a> Twins<'a> {
     #[track_caller]
     fn compute(&self, tensor: &Tensor) -> Result<()> {
         if is_pending(tensor) {
-            realize_unchecked(self.device, &[tensor], &[])?;
+            realize_unchecked(self.device, &[tensor], &[], false)?;
         }
         Ok(())
     }

@@ -45,7 +45,7 @@ impl Reached {
             }
             let mut bits = 0;
             let mut sources: SmallVec<[Tensor; 3]> = SmallVec::new();
-            if let History::Expr(expr) = &*tensor.history() {
+            if let Some(expr) = tensor.history().expr() {
                 if entered {
                     let of = |source: &Tensor| known.get(&source.id()).copied().unwrap_or(0);
                     bits = expr.operands().fold(0, |bits, source| bits | of(source));

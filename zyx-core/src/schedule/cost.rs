@@ -23,9 +23,9 @@ pub(super) const OPS_PER_BYTE: f32 = 5.0;
 /// What a launch costs few threads: some microseconds of one core, or less of more.
 const OPS_PER_LAUNCH: f64 = 100_000.0;
 /// What a library's kernel gains over a loop nest that multiplies and adds.
-const LIBRARY: f64 = 16.0;
+pub(super) const LIBRARY: f64 = 16.0;
 /// Most nodes looked at to decide about one.
-const MAX_LOOKED_AT: usize = 48;
+pub(super) const MAX_LOOKED_AT: usize = 48;
 /// Cost of a value from which on it is stored rather than computed again for every element that
 /// it is broadcast to (a normalised row read by every column of a matrix product).
 pub(super) const WORTH_STORING: f32 = 3.0;
@@ -53,11 +53,7 @@ pub(super) struct Costs<'a> {
 impl<'a> Costs<'a> {
     pub(super) fn of(graph: &'a Graph, caps: &Caps) -> Costs<'a> {
         let list = || Vec::with_capacity(graph.len());
-        let rates = Rates::of(caps);
-        let launch = match saves_launches(caps) {
-            true => rates.launch * rates.bytes * f64::from(OPS_PER_BYTE),
-            false => OPS_PER_LAUNCH,
-        };
+        let launch = of_launch(caps);
         let (marks, looks) = (vec![Cell::new(0); graph.len()], Cell::new(0));
         let [in_place, alone] = [list(), list()];
         let mut costs = Costs { graph, in_place, alone, stored: Vec::new(), marks, looks, launch };
@@ -271,6 +267,15 @@ impl Costs<'_> {
     /// A contraction by a library.
     pub(super) fn contracted(&self, id: NodeId) -> f64 {
         self.computed(id, self.graph.shape(id).numel()) * 2.0 / LIBRARY
+    }
+}
+
+/// What a launch costs: the elementwise operations that are done in its time.
+pub(super) fn of_launch(caps: &Caps) -> f64 {
+    let rates = Rates::of(caps);
+    match saves_launches(caps) {
+        true => rates.launch * rates.bytes * f64::from(OPS_PER_BYTE),
+        false => OPS_PER_LAUNCH,
     }
 }
 

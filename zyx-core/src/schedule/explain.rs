@@ -13,10 +13,11 @@ use super::floor;
 use super::horizontal_fusion::Joined;
 use super::item::{Launch, ScheduleItem, Scheduled, fusions, schedule, storage};
 use super::partition::{Kind, Partition};
+use super::reason::Reason;
 use crate::clock::Instant;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{Graph, Node, NodeId, axes_of};
+use crate::graph::{Graph, KeptNode, Node, NodeId, axes_of};
 use crate::hal::Call;
 use crate::ir::Access;
 use crate::origin::Place;
@@ -203,10 +204,26 @@ fn planned(
     speeds: Option<Speeds>,
 ) -> Explanation {
     let least = nanoseconds(floor::least(graph, device.caps()));
+    let kept = &graph.kept;
     let split = super::split_reduction::split(graph, device);
     let graph = split.as_ref().unwrap_or(graph);
     let Scheduled { partition, items, groups, strategies } = schedule(graph, device);
-    let stored: Vec<NodeId> = graph.outputs.iter().map(|&output| storage(graph, output)).collect();
+    let mut stored: Vec<NodeId> =
+        graph.outputs.iter().map(|&output| storage(graph, output)).collect();
+    // Those that nobody asked for come last.
+    let unasked = stored.split_off(stored.len() - kept.len());
+    let kept = unasked.into_iter().zip(kept).filter(|(id, _)| !stored.contains(id));
+    let kept: FxHashMap<NodeId, KeptNode> = kept.map(|(id, kept)| (id, *kept)).collect();
+    let plain = if kept.is_empty() {
+        FxHashMap::default()
+    } else {
+        without_kept(graph, stored.len(), device)
+    };
+    let reason = |(&id, kept): (&NodeId, &KeptNode)| match plain.get(&id) {
+        Some(Reason::Output) | None => (id, kept.to_string()),
+        Some(reason) => (id, format!("{reason}; {kept}")),
+    };
+    let kept: FxHashMap<NodeId, String> = kept.iter().map(reason).collect();
     let mut parameters: FxHashMap<NodeId, Arc<str>> = FxHashMap::default();
     for (output, name) in results {
         parameters.extend(stored.get(*output).map(|&id| (id, name.clone())));
@@ -220,7 +237,7 @@ fn planned(
     }
     let (results, writers) = (stored.into_iter().collect(), FxHashMap::default());
     let sources = RefCell::default();
-    let mut explainer = Explainer { graph, partition, results, parameters, writers, sources };
+    let mut explainer = Explainer { graph, partition, results, kept, parameters, writers, sources };
     let accesses: Vec<Vec<(NodeId, Access)>> = items.iter().map(ScheduleItem::accesses).collect();
     let calls: Vec<(String, [f64; 2])> = items.iter().map(name_of).collect();
     let profile = device.profile();
@@ -249,6 +266,13 @@ fn planned(
     }
     let shared = graph.origins.varied();
     Explanation { device: device.spec().to_owned(), launches, speeds, least, shared }
+}
+
+/// Why nodes would be stored if nobody held them.
+fn without_kept(graph: &Graph, asked: usize, device: &Device) -> FxHashMap<NodeId, Reason> {
+    let mut plain = graph.clone();
+    plain.outputs.truncate(asked);
+    schedule(&plain, device).partition.reasons
 }
 
 /// What a trace says of each launch of the plan of a graph, if that has as many launches as are `expected`.
@@ -320,6 +344,8 @@ struct Explainer<'a> {
     partition: Partition,
     /// The nodes that are stored for outputs.
     results: FxHashSet<NodeId>,
+    /// The nodes that are stored since the program holds them.
+    kept: FxHashMap<NodeId, String>,
     /// The names of parameters.
     parameters: FxHashMap<NodeId, Arc<str>>,
     /// The launch that stores each node.
@@ -362,7 +388,10 @@ impl Explainer<'_> {
             shape: self.graph.shape(id).clone(),
             dtype: self.graph.dtype(id),
             launch: self.writers.get(&id).copied(),
-            reason: self.partition.reasons.get(&id).map(ToString::to_string),
+            reason: match self.kept.get(&id) {
+                Some(reason) => Some(reason.clone()),
+                None => self.partition.reasons.get(&id).map(ToString::to_string),
+            },
         }
     }
 

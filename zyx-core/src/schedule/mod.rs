@@ -25,6 +25,7 @@ mod flash;
 mod floor;
 mod horizontal_fusion;
 mod item;
+mod keep;
 mod loop_body;
 mod lower;
 mod memory;
@@ -49,13 +50,17 @@ mod trace;
 pub use explain::{CallNote, Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 
 use crate::error::{Error, Result};
-use crate::graph::{Bindings, Graph, Holders, capture, capture_with_order};
+use crate::graph::{
+    Bindings, CaptureOrder, Graph, Holders, Matched, NodeId, capture, capture_with_order,
+    match_held,
+};
 use crate::origin::Origin;
 use crate::runtime::{Buffer, Device};
 use crate::tensor::{Param, Tensor};
+use keep::Choice;
 use plan::Plan;
-use plan_cache::{PlanCache, Planned};
-use rustc_hash::FxHashMap;
+use plan_cache::{Found, Keeping, PlanCache};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -101,12 +106,18 @@ fn realize_on(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<
         let pending: Vec<checked::Output<'_>> = pending.map(|&tensor| (tensor, true)).collect();
         return checked::realize(device, &pending, given);
     }
-    realize_unchecked(device, tensors, given)
+    realize_unchecked(device, tensors, given, true)
 }
 
-/// [`realize_on`] without a look at what comes out.
+/// [`realize_on`] without a look at what comes out. If it `keeps`, values that the program holds are
+/// stored on the way, unless there is no memory for them.
 #[track_caller]
-fn realize_unchecked(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<bool> {
+fn realize_unchecked(
+    device: &Device,
+    tensors: &[&Tensor],
+    given: &[Tensor],
+    mut keeps: bool,
+) -> Result<bool> {
     let cache = device.attachment::<PlanCache>();
     let _span = device.span("realize", &[("tensors", tensors.len())]);
     loop {
@@ -118,26 +129,31 @@ fn realize_unchecked(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> 
         }
         let expected = {
             let _span = device.span("match", &[]);
-            cache.expected(device, &pending)
+            cache.expected(device, &pending, given, keeps)
         };
-        let (planned, bindings) = match expected {
+        let found = match expected {
             Some(found) => found,
-            None => match find(&cache, device, &pending, given)? {
+            None => match find(&cache, device, &pending, given, keeps)? {
                 Some(found) => found,
                 None => return Ok(false),
             },
         };
-        let holders = Holders { outputs: &pending, given, bindings: &bindings };
-        let donates = planned.may_donate(&bindings);
+        let Found { planned, bindings, .. } = &found;
+        let holders = Holders { outputs: &pending, given, bindings };
+        let donates = planned.may_donate(bindings);
         if !donates {
             let plan = planned.plain(device)?;
-            match plan.play_beside(device, &bindings) {
+            match plan.play_beside(device, bindings) {
                 // Other threads may have what is missing.
                 Err(Error::Device(full)) if full.is_about_memory() => {}
                 played => {
-                    set_value(&plan, &holders, played?)?;
+                    set_values(device, &plan, &pending, &found, played?);
                     return Ok(true);
                 }
+            }
+            if !found.kept.is_empty() {
+                keeps = false;
+                continue;
             }
         }
         drop(sharing);
@@ -147,7 +163,11 @@ fn realize_unchecked(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> 
         }
         let plan =
             if donates { planned.choose(device, &holders)? } else { planned.plain(device)? };
-        set_value(&plan, &holders, plan.play_alone(device, &bindings)?)?;
+        if !found.kept.is_empty() && !plan.fits_whole(device, bindings) {
+            keeps = false;
+            continue;
+        }
+        set_values(device, &plan, &pending, &found, plan.play_alone(device, bindings)?);
         return Ok(true);
     }
 }
@@ -160,8 +180,9 @@ fn find(
     device: &Device,
     pending: &[&Tensor],
     given: &[Tensor],
-) -> Result<Option<(Arc<Planned>, Bindings)>> {
-    let (graph, mut bindings, order) = {
+    keeps: bool,
+) -> Result<Option<Found>> {
+    let (graph, mut bindings, mut order) = {
         let _span = device.span("capture", &[]);
         capture_with_order(pending, cache.last.load(Relaxed))
     };
@@ -170,14 +191,44 @@ fn find(
     }
     refuse_no_value(bindings.unknown, "realize")?;
     cache.last.store(graph.len().min(MAX_EXPECTED), Relaxed);
-    let mut graph = cache.generalized(device, graph, &mut bindings);
+    let mut graph = cache.generalized(device, graph, &mut bindings, &mut order);
+    let (mut keeping, mut tensors, mut kept_leaves) = Default::default();
+    if keeps {
+        (keeping, tensors, kept_leaves) = keep_held(cache, (&mut graph, &order), pending, given);
+    }
+    keeping.asked = pending.len();
     if Origin::KEPT {
         graph.origins.leaves = names_of_leaves(device, &bindings);
     }
     let holders = Holders { outputs: pending, given, bindings: &bindings };
+    let outputs = graph.outputs.clone();
     let planned = cache.planned(device, graph, &holders)?;
-    cache.expect(&planned, order);
-    Ok(Some((planned, bindings)))
+    let found = Found::new(planned.clone(), bindings, &outputs, &keeping, tensors, kept_leaves);
+    cache.expect(&planned, order, keeping);
+    Ok(Some(found))
+}
+
+/// Makes outputs of values that the program holds and that are dear. Gives what was decided, the
+/// tensors of those nodes and of such as are to be kept another time, and leaves that were kept.
+fn keep_held(
+    cache: &PlanCache,
+    (graph, order): (&mut Graph, &CaptureOrder),
+    pending: &[&Tensor],
+    given: &[Tensor],
+) -> (Keeping, Vec<(NodeId, Tensor)>, Vec<Tensor>) {
+    let Some(device) = pending.first().map(|tensor| tensor.device()) else {
+        return Default::default();
+    };
+    let matched = match_held(pending, given, (graph, order), cache.visit(), &|_| true);
+    let Some(Matched { held, mut tensors, kept_leaves, .. }) = matched else {
+        return Default::default();
+    };
+    let Choice { kept, deferred } = keep::choose(graph, &graph.outputs, &held, device.caps());
+    let nodes: FxHashSet<NodeId> = kept.iter().map(|kept| kept.node).collect();
+    tensors.retain(|(node, _)| nodes.contains(node) || deferred.contains(node));
+    graph.outputs.extend(kept.iter().map(|kept| kept.node));
+    graph.kept = kept;
+    (Keeping { asked: 0, held, deferred }, tensors, kept_leaves)
 }
 
 /// The names of the parameters among the leaves of a graph.
@@ -212,16 +263,34 @@ pub(crate) fn note_name(device: &Device, parameter: &Param) {
     }
 }
 
-/// Gives the tensors their values.
-fn set_value(plan: &Arc<Plan>, holders: &Holders<'_>, buffers: Vec<Buffer>) -> Result<()> {
-    checks::inherit(plan.graph.as_deref(), holders.bindings, &buffers);
-    for (output, (tensor, buffer)) in holders.outputs.iter().zip(buffers).enumerate() {
+/// Gives the tensors their values, and those that are kept theirs.
+fn set_values(
+    device: &Device,
+    plan: &Arc<Plan>,
+    asked: &[&Tensor],
+    found: &Found,
+    buffers: Vec<Buffer>,
+) {
+    checks::inherit(plan.graph.as_deref(), &found.bindings, &buffers);
+    for (output, buffer) in buffers.iter().enumerate() {
         if let Some(graph) = &plan.graph {
             buffer.set_origin(graph.clone(), output);
         }
+    }
+    for (output, tensor) in &found.kept {
+        tensor.keep(buffers[*output].clone());
+    }
+    for (tensor, buffer) in asked.iter().zip(buffers) {
         tensor.set_value(buffer);
     }
-    Ok(())
+    found.deferred.iter().for_each(Tensor::note_needed);
+    if !found.kept.is_empty() {
+        device.count_kept(found.kept.len());
+        // State that is carried from step to step holds one step's history.
+        for leaf in &found.kept_leaves {
+            leaf.take_kept();
+        }
+    }
 }
 
 /// Whether any of these depends on what has no value, as the examples of [`Tensor::vmap`].
@@ -251,13 +320,18 @@ fn refuse_no_value(unknown: bool, op: &'static str) -> Result<()> {
 pub(crate) fn explain_tensor(tensor: &Tensor, pending: bool) -> Result<Explanation> {
     let device = tensor.device();
     if pending {
-        let (mut graph, bindings) = capture(&[tensor], 0);
+        let (mut graph, bindings, mut order) = capture_with_order(&[tensor], 0);
+        graph.merge_twins(&mut order);
         refuse_no_value(bindings.unknown, "explain")?;
+        if !bindings.unmoved {
+            let cache = device.attachment::<PlanCache>();
+            keep_held(&cache, (&mut graph, &order), &[tensor], &[]);
+        }
         graph.origins.leaves = names_of_leaves(device, &bindings);
         refuse_impossible(&graph, "explain")?;
         return explain::explain(&graph, device, &[]);
     }
-    let graph = tensor.value().and_then(|buffer| buffer.origin::<Graph>());
+    let graph = tensor.known_value().and_then(|buffer| buffer.origin::<Graph>());
     let graph = graph.map(|(graph, _)| graph).unwrap_or_default();
     explain::explain(&graph, device, &names_of_results(device, &graph))
 }

@@ -17,7 +17,9 @@ use super::plan::{Draft, Plan, Sizes};
 use super::refuse_impossible;
 use super::search::{self, Choices};
 use crate::error::Result;
-use crate::graph::{Bindings, CaptureOrder, Graph, Holders, Places, match_capture};
+use crate::graph::{
+    Bindings, CaptureOrder, Graph, HeldNode, Holders, Matched, NodeId, Places, match_held,
+};
 use crate::hal::lock;
 use crate::lru::Lru;
 use crate::runtime::{Buffer, Device, Plans};
@@ -51,6 +53,51 @@ struct Played {
     graph: Arc<Graph>,
     order: CaptureOrder,
     planned: Arc<Planned>,
+    keeping: Keeping,
+}
+
+/// What was decided about values that the program held.
+#[derive(Default)]
+pub(super) struct Keeping {
+    /// How many outputs were asked for; those behind them are kept.
+    pub(super) asked: usize,
+    pub(super) held: Vec<HeldNode>,
+    /// Nodes whose tensors are told that they were computed in place.
+    pub(super) deferred: Vec<NodeId>,
+}
+
+/// Tensors, the plans of what they reach and the values it has.
+pub(super) struct Found {
+    pub(super) planned: Arc<Planned>,
+    pub(super) bindings: Bindings,
+    /// Which output is the value of which tensor that nobody asked for.
+    pub(super) kept: Vec<(usize, Tensor)>,
+    /// Tensors that are held, and computed in place this time.
+    pub(super) deferred: Vec<Tensor>,
+    /// Kept values that what is computed now is made of.
+    pub(super) kept_leaves: Vec<Tensor>,
+}
+
+impl Found {
+    /// Which tensors are to have which outputs of a graph.
+    pub(super) fn new(
+        planned: Arc<Planned>,
+        bindings: Bindings,
+        outputs: &[NodeId],
+        keeping: &Keeping,
+        tensors: Vec<(NodeId, Tensor)>,
+        kept_leaves: Vec<Tensor>,
+    ) -> Found {
+        let (mut kept, mut deferred) = (Vec::new(), Vec::new());
+        for (node, tensor) in tensors {
+            match outputs[keeping.asked..].iter().position(|output| *output == node) {
+                Some(output) => kept.push((keeping.asked + output, tensor)),
+                None if keeping.deferred.contains(&node) => deferred.push(tensor),
+                None => {}
+            }
+        }
+        Found { planned, bindings, kept, deferred, kept_leaves }
+    }
 }
 
 /// The graphs played of late.
@@ -168,20 +215,38 @@ impl PlanCache {
     }
 
     /// The plans of what `outputs` reach and the values it has, if it is like one of the graphs
-    /// played of late.
+    /// played of late, and as much of it is held. Without `keeps` nothing is kept.
     pub(super) fn expected(
         &self,
         device: &Device,
         outputs: &[&Tensor],
-    ) -> Option<(Arc<Planned>, Bindings)> {
+        given: &[Tensor],
+        keeps: bool,
+    ) -> Option<Found> {
         let likely = self.recent().likely();
         likely.into_iter().find_map(|(i, played)| {
-            let visit = self.visits.fetch_add(1, Relaxed) + 1;
-            let bindings = match_capture(outputs, &played.graph, &played.order, visit)?;
-            device.count_plan(true, played.graph.len());
+            let Played { graph, order, planned, keeping } = &*played;
+            let kept = &graph.outputs[keeping.asked..];
+            if keeping.asked != outputs.len() || !(keeps || kept.is_empty()) {
+                return None;
+            }
+            let wanted = |node: NodeId| kept.contains(&node) || keeping.deferred.contains(&node);
+            let captured = (&**graph, order);
+            let matched = match_held(outputs, given, captured, self.visit(), &wanted)?;
+            let Matched { bindings, held, tensors, kept_leaves } = matched;
+            if keeps && held != keeping.held {
+                return None;
+            }
+            device.count_plan(true, graph.len());
             self.recent().follows(i);
-            Some((played.planned.clone(), bindings))
+            let planned = planned.clone();
+            Some(Found::new(planned, bindings, &graph.outputs, keeping, tensors, kept_leaves))
         })
+    }
+
+    /// The number of another visit.
+    pub(super) fn visit(&self) -> u64 {
+        self.visits.fetch_add(1, Relaxed) + 1
     }
 
     /// The graph whose arguments are also the places in which slices start elsewhere than in an
@@ -191,14 +256,15 @@ impl PlanCache {
         device: &Device,
         graph: Graph,
         bindings: &mut Bindings,
+        order: &mut CaptureOrder,
     ) -> Graph {
-        lock(&self.places).generalize(graph, bindings, device.cache_limit())
+        lock(&self.places).generalize(graph, bindings, order, device.cache_limit())
     }
 
     /// From now on the graph of these plans is expected.
-    pub(super) fn expect(&self, planned: &Arc<Planned>, order: CaptureOrder) {
+    pub(super) fn expect(&self, planned: &Arc<Planned>, order: CaptureOrder, keeping: Keeping) {
         if let Some(graph) = planned.graph.clone() {
-            self.recent().add(Played { graph, order, planned: planned.clone() });
+            self.recent().add(Played { graph, order, planned: planned.clone(), keeping });
         }
     }
 

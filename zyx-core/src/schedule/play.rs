@@ -99,6 +99,11 @@ impl Plan {
         Ok(self.apart.get_or_init(|| Box::new(plan)))
     }
 
+    /// Whether it is going to run as one submission, as far as is known.
+    pub(super) fn fits_whole(&self, device: &Device, bindings: &Bindings) -> bool {
+        !self.stepwise.load(Relaxed) && self.fits(device, bindings)
+    }
+
     /// Whether all buffers may fit the device together.
     fn fits(&self, device: &Device, bindings: &Bindings) -> bool {
         let leaves: usize = bindings.leaves.iter().map(Buffer::bytes).sum();

@@ -5,7 +5,7 @@ use super::plan_cache::{PlanCache, Planned};
 use super::{across, refuse_no_value};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::graph::{Bindings, Holders, capture_function};
+use crate::graph::{Bindings, CaptureOrder, Holders, capture_function};
 use crate::runtime::{Buffer, Device, Flag, Flags, Note, Range};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -188,7 +188,7 @@ impl Part {
         }
         refuse_no_value(bindings.unknown, "jit")?;
         let cache = device.attachment::<PlanCache>();
-        let graph = cache.generalized(&device, graph, &mut bindings);
+        let graph = cache.generalized(&device, graph, &mut bindings, &mut CaptureOrder::default());
         let holders = Holders { outputs: &wanted, given: &[], bindings: &bindings };
         let planned = cache.planned(&device, graph, &holders)?;
         // The inputs that there were meanwhile are not held on to.

@@ -7,7 +7,7 @@
 //! the parts. Halves are widened behind padding and windows: what is stored, if anything is, and
 //! what the contraction multiplies are halves.
 
-use super::{Expr, History, Tensor};
+use super::{Expr, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::graph::Op;
@@ -511,8 +511,7 @@ impl Geometry {
 #[track_caller]
 fn unwidened(x: &Tensor) -> Tensor {
     let history = x.history();
-    if let History::Expr(Expr { op: Op::Cast { bits: false }, srcs: [Some(halves), ..] }) =
-        &*history
+    if let Some(Expr { op: Op::Cast { bits: false }, srcs: [Some(halves), ..] }) = history.expr()
         && halves.dtype() != x.dtype()
         && halves.dtype().accumulator() == x.dtype()
     {

@@ -4,7 +4,7 @@
 //! All three are made of [`Tensor::grad_with`]; there is no mode and no second table of rules. A
 //! region without gradients needs nothing of its own either: [`Tensor::detach`] what enters it.
 
-use super::{History, Tensor};
+use super::Tensor;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
@@ -162,7 +162,7 @@ impl Tensor {
 /// in memory anyway, so inputs that were computed suffice where there are some.
 #[track_caller]
 fn behind(inputs: &[Tensor], dy: &Tensor) -> Result<Vec<Tensor>> {
-    let computed = |x: &Tensor| matches!(&*x.history(), History::Expr(_));
+    let computed = |x: &Tensor| x.history().expr().is_some();
     let all = !inputs.iter().any(computed);
     let late = |x: &Tensor| {
         if dy.numel() == 0 || !(all || computed(x)) {

@@ -3,7 +3,7 @@
 //! An index out of range is an error: at the call where it is known, else where the result is read (`indices.rs`).
 //! Indices may have any integer dtype.
 
-use super::{History, Tensor};
+use super::Tensor;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Op, UpdateOrder, is_index};
@@ -116,7 +116,8 @@ impl Tensor {
     /// What an expansion repeats, with the same conversions.
     #[track_caller]
     fn repeated(&self) -> Option<Tensor> {
-        let History::Expr(expr) = &*self.history() else { return None };
+        let history = self.history();
+        let expr = history.expr()?;
         let source = expr.srcs[0].as_ref()?;
         match expr.op {
             Op::Expand => Some(source.clone()),

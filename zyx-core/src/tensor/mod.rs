@@ -109,12 +109,12 @@ use crate::dtype::DType;
 use crate::error::{Error, Operands, Result};
 use crate::graph::Op;
 use crate::origin::Origin;
-use crate::runtime::{Bound, Buffer, Device, Note};
+use crate::runtime::{Bound, Buffer, Device, Droppable, Note};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use std::panic::Location;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// An immutable n-dimensional array on a device, computed when needed.
 ///
@@ -136,10 +136,10 @@ pub(crate) struct Node {
     device: Device,
     dtype: DType,
     tracked: bool,
-    /// Whether a pending tensor that it is computed from is an index with a flag; see `indices.rs`.
-    flagged: bool,
     /// Whether it has no elements.
     empty: bool,
+    /// [`FLAGGED`] and [`NEEDED`].
+    state: AtomicU8,
     /// The id of the parameter whose leaf this is, 0 of any other tensor.
     param: u32,
     history: Mutex<History>,
@@ -157,6 +157,11 @@ struct Inherited {
     flagged: bool,
 }
 
+/// State of a node: a pending tensor that it is computed from is an index with a flag; see `indices.rs`.
+const FLAGGED: u8 = 1;
+/// State of a node: a part of it was computed for another value, and it was not kept.
+const NEEDED: u8 = 2;
+
 impl Node {
     /// Inlined, as what calls it, so that fields are written where the node is going to be.
     #[inline]
@@ -170,8 +175,9 @@ impl Node {
         origin: Origin,
     ) -> Node {
         let (history, value, mark) = (Mutex::new(history), OnceLock::new(), AtomicU64::new(note));
-        let (empty, param) = (shape.contains(&0), 0);
-        Node { shape, device, dtype, tracked, flagged, empty, param, history, value, origin, mark }
+        let empty = shape.contains(&0);
+        let state = AtomicU8::new(if flagged { FLAGGED } else { 0 });
+        Node { shape, device, dtype, tracked, empty, state, param: 0, history, value, origin, mark }
     }
 }
 
@@ -182,9 +188,36 @@ pub(crate) enum History {
     Leaf,
     /// Known.
     Expr(Expr),
+    /// Known, and so is the value, computed on the way to another one: the device may drop it.
+    Kept(Box<Kept>),
     /// Computed and freed.
     #[default]
     Released,
+}
+
+impl History {
+    /// How a node is computed, if that is known.
+    pub(crate) fn expr(&self) -> Option<&Expr> {
+        match self {
+            History::Expr(expr) => Some(expr),
+            History::Kept(kept) => Some(&kept.expr),
+            History::Leaf | History::Released => None,
+        }
+    }
+
+    fn expr_mut(&mut self) -> Option<&mut Expr> {
+        match self {
+            History::Expr(expr) => Some(expr),
+            History::Kept(kept) => Some(&mut kept.expr),
+            History::Leaf | History::Released => None,
+        }
+    }
+}
+
+/// A value that was computed on the way to another one, and how to compute it again.
+pub(crate) struct Kept {
+    pub(crate) expr: Expr,
+    pub(crate) buffer: Buffer,
 }
 
 /// An op and its sources, the first `None` ending them.
@@ -328,7 +361,7 @@ impl Tensor {
 
     /// Whether its value is computed by indices of which a flag tells whether they are in range.
     pub(crate) fn is_flagged(&self) -> bool {
-        self.0.flagged && self.0.value.get().is_none()
+        self.0.state.load(Relaxed) & FLAGGED != 0 && self.0.value.get().is_none()
     }
 
     /// A leaf that holds `buffer`.
@@ -509,10 +542,10 @@ impl Tensor {
             node.param = param;
             node
         };
-        Tensor(Arc::new(match self.0.value.get() {
+        Tensor(Arc::new(match self.known_value() {
             Some(buffer) => {
                 let node = node(History::Leaf);
-                let _ = node.value.set(buffer.clone());
+                let _ = node.value.set(buffer);
                 node
             }
             None => {
@@ -560,13 +593,14 @@ impl Tensor {
     /// When a device fails; tensors computed before stay realized.
     #[track_caller]
     pub fn realize_all<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
-        let pending: Vec<&Tensor> = tensors.into_iter().filter(|t| !t.is_realized()).collect();
+        let pending: Vec<&Tensor> = tensors.into_iter().filter(|t| !t.take_kept()).collect();
         if pending.is_empty() { Ok(()) } else { crate::schedule::realize(&pending, &[]) }
     }
 
     /// [`Tensor::realize_all`] for values that take the place of others: `old` is given up. If all
     /// goes well it is empty afterwards, and memory of tensors in it that nobody else holds may
-    /// have become the memory of results. If not, it is as it was.
+    /// have become the memory of results. If not, it is as it was. Pending tensors in it, as the
+    /// gradients that an optimizer consumes, are not kept on the way to the values.
     ///
     /// ```
     /// # use zyx_core::{DType, Runtime, Tensor};
@@ -590,7 +624,7 @@ impl Tensor {
         tensors: impl IntoIterator<Item = &'a Tensor>,
         old: &mut Vec<Tensor>,
     ) -> Result<()> {
-        let pending: Vec<&Tensor> = tensors.into_iter().filter(|t| !t.is_realized()).collect();
+        let pending: Vec<&Tensor> = tensors.into_iter().filter(|t| !t.take_kept()).collect();
         if !pending.is_empty() {
             crate::schedule::realize(&pending, old)?;
         }
@@ -634,7 +668,7 @@ impl Tensor {
 
     /// Shows every source that the tensor holds, those included that only gradients need.
     pub(crate) fn each_source(&self, show: &mut dyn FnMut(&Tensor)) {
-        if let History::Expr(expr) = &*self.history() {
+        if let Some(expr) = self.history().expr() {
             expr.srcs.iter().flatten().for_each(show);
         }
     }
@@ -658,13 +692,79 @@ impl Tensor {
             History::Expr(Expr { op: Op::Alias(None), .. }) => {
                 std::mem::replace(&mut *history, History::Leaf)
             }
-            _ if self.0.tracked => return,
+            _ if self.0.tracked => return hold_expr(&mut history),
             _ => std::mem::take(&mut *history),
         };
         drop(history);
-        if let History::Expr(mut expr) = released {
-            drop_iteratively(&mut expr);
+        let mut released = released;
+        if let Some(expr) = released.expr_mut() {
+            drop_iteratively(expr);
         }
+    }
+
+    /// Notes a value that was computed on the way to another one. It may be dropped while nobody
+    /// uses it. Where gradients stop, nothing is lost if it stays: how it was computed is given up.
+    pub(crate) fn keep(&self, buffer: Buffer) {
+        let mut history = self.history();
+        match &mut *history {
+            History::Expr(Expr { op: Op::Alias(None), .. }) => {
+                drop(history);
+                return self.set_value(buffer);
+            }
+            History::Expr(_) if !self.is_realized() => {}
+            _ => return,
+        }
+        if let History::Expr(expr) = std::mem::take(&mut *history) {
+            *history = History::Kept(Box::new(Kept { expr, buffer }));
+            drop(history);
+            let node: Weak<Node> = Arc::downgrade(&self.0);
+            self.0.device.note_droppable(node);
+        }
+    }
+
+    /// Whether the value is there, if need be one that was kept, which is the tensor's from now on.
+    pub(crate) fn take_kept(&self) -> bool {
+        if self.is_realized() {
+            return true;
+        }
+        let kept = match &*self.history() {
+            History::Kept(kept) => kept.buffer.clone(),
+            _ => return false,
+        };
+        self.set_value(kept);
+        true
+    }
+
+    /// [`Tensor::take_kept`] of a value that nobody asked for: how it was computed is not given up.
+    pub(crate) fn remember_kept(&self) -> bool {
+        if self.is_realized() {
+            return true;
+        }
+        let mut history = self.history();
+        if let History::Kept(kept) = &*history {
+            let _ = self.0.value.set(kept.buffer.clone());
+        }
+        hold_expr(&mut history);
+        self.is_realized()
+    }
+
+    /// The value, if it is there or was kept.
+    pub(crate) fn known_value(&self) -> Option<Buffer> {
+        match (self.0.value.get(), &*self.history()) {
+            (Some(buffer), _) => Some(buffer.clone()),
+            (None, History::Kept(kept)) => Some(kept.buffer.clone()),
+            // Another thread may have computed it meanwhile.
+            (None, _) => self.0.value.get().cloned(),
+        }
+    }
+
+    /// Whether a part of it was computed for another value, and it was not kept.
+    pub(crate) fn was_needed(&self) -> bool {
+        self.0.state.load(Relaxed) & NEEDED != 0
+    }
+
+    pub(crate) fn note_needed(&self) {
+        let _ = self.0.state.fetch_or(NEEDED, Relaxed);
     }
 
     /// Stores the computed value of a tensor whose value nobody asked for: gradients can still be
@@ -707,6 +807,30 @@ impl<'a> FromIterator<&'a Tensor> for Operands {
     }
 }
 
+/// A kept value is another's now: what is left is how it was computed.
+fn hold_expr(history: &mut History) {
+    if let History::Kept(_) = history
+        && let History::Kept(kept) = std::mem::take(history)
+    {
+        *history = History::Expr(kept.expr);
+    }
+}
+
+impl Droppable for Node {
+    fn drop_unused(&self) -> usize {
+        // Whoever holds the lock looks at the value.
+        let Ok(mut history) = self.history.try_lock() else { return 0 };
+        match &*history {
+            History::Kept(kept) if kept.buffer.is_unique() => {
+                let bytes = kept.buffer.bytes();
+                hold_expr(&mut history);
+                bytes
+            }
+            _ => 0,
+        }
+    }
+}
+
 /// Drops the sources of `expr` without recursion: those that nobody else holds go on a list.
 fn drop_iteratively(expr: &mut Expr) {
     let mut list: smallvec::SmallVec<[Tensor; 16]> = smallvec::SmallVec::new();
@@ -721,7 +845,7 @@ fn drop_iteratively(expr: &mut Expr) {
     while let Some(tensor) = list.pop() {
         let Some(mut node) = Arc::into_inner(tensor.0) else { continue };
         let history = node.history.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let History::Expr(expr) = history {
+        if let Some(expr) = history.expr_mut() {
             add(&mut list, expr);
         }
     }
@@ -730,7 +854,7 @@ fn drop_iteratively(expr: &mut Expr) {
 impl Drop for Node {
     fn drop(&mut self) {
         let history = self.history.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let History::Expr(expr) = history
+        if let Some(expr) = history.expr_mut()
             && expr.srcs[0].is_some()
         {
             drop_iteratively(expr);

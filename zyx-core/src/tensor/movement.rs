@@ -548,13 +548,12 @@ impl Tensor {
     #[track_caller]
     pub fn contiguous(&self) -> Tensor {
         // A scan or a sort is stored in any case.
-        let stored = match &*self.history() {
-            History::Expr(expr) => matches!(
+        let stored = self.history().expr().is_some_and(|expr| {
+            matches!(
                 expr.op,
                 Op::Copy | Op::Scan { scaled: false, .. } | Op::RadixScatter | Op::SortRows { .. }
-            ),
-            _ => false,
-        };
+            )
+        });
         if stored || self.is_realized() {
             return self.clone();
         }

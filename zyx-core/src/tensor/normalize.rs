@@ -98,7 +98,15 @@ impl Tensor {
     /// means do not wait for one another.
     #[track_caller]
     fn standardised(&self, mask: u16, eps: f64) -> Tensor {
-        let (centred, inverse) = self.moments(mask, eps);
+        self.standardised_by(mask, eps).0
+    }
+
+    /// [`Tensor::standardised`], with the mean and the variance that it is computed by.
+    #[track_caller]
+    fn standardised_by(&self, mask: u16, eps: f64) -> (Tensor, Tensor, Tensor) {
+        let mean = self.mean_of(mask);
+        let centred = self.combine(BinaryOp::Sub, &mean.broadcast_unchecked(self.shape()));
+        let (inverse, var) = centred.inverse_size_by(mask, eps);
         let y = centred.combine(BinaryOp::Mul, &inverse);
         let rule = move |inputs: &[Tensor], y: &Tensor, dy: &Tensor| {
             let (_, inverse) = inputs[0].moments(mask, eps);
@@ -107,7 +115,8 @@ impl Tensor {
             let across = dy.combine(BinaryOp::Sub, &mean(dy)).combine(BinaryOp::Sub, &along);
             Ok(vec![Some(across.combine(BinaryOp::Mul, &inverse))])
         };
-        y.with_gradient(&[self], rule).expect("invariant: one input is not too many")
+        let y = y.with_gradient(&[self], rule).expect("invariant: one input is not too many");
+        (y, mean, var)
     }
 
     /// The differences from the mean along the axes of `mask`, and one over their size.
@@ -122,9 +131,15 @@ impl Tensor {
     /// `1 / sqrt(mean(x^2) + eps)` along the axes of `mask`, in the shape of `self`.
     #[track_caller]
     fn inverse_size(&self, mask: u16, eps: f64) -> Tensor {
+        self.inverse_size_by(mask, eps).0
+    }
+
+    /// [`Tensor::inverse_size`], with the mean of the squares.
+    #[track_caller]
+    fn inverse_size_by(&self, mask: u16, eps: f64) -> (Tensor, Tensor) {
         let size = self.square().mean_of(mask);
         let inverse = size.combine(BinaryOp::Add, &size.like(eps)).rsqrt();
-        inverse.broadcast_unchecked(self.shape())
+        (inverse.broadcast_unchecked(self.shape()), size)
     }
 
     /// `self * weight + bias`, where given; both must broadcast to the shape of `self`.
@@ -279,9 +294,7 @@ impl Tensor {
         let mask =
             (0..self.rank()).filter(|&axis| axis != 1).fold(0, |mask, axis| mask | 1 << axis);
         let x = self.working();
-        let y = x.standardised(mask, eps);
-        let mean = x.mean_of(mask);
-        let var = x.moments(mask, eps).0.square().mean_of(mask);
+        let (y, mean, var) = x.standardised_by(mask, eps);
         let n = x.reduced_count(mask) as f64;
         let unbiased = var.combine(BinaryOp::Mul, &var.like(n / (n - 1.0).max(1.0)));
         Ok(BatchNorm {

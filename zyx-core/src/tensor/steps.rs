@@ -148,6 +148,7 @@ impl Listing {
                 self.finish(tensor, &expr);
                 continue;
             }
+            tensor.remember_kept();
             let expr = match &*tensor.history() {
                 History::Expr(expr) if !tensor.is_realized() => Some(expr.clone()),
                 _ => None,

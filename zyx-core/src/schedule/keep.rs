@@ -1,0 +1,279 @@
+//! Values that are kept when they are computed on the way to others.
+//!
+//! Whoever asks for a value has what it depends on computed, too. Most of that nobody can ask for:
+//! it is fused, or forgotten with the plan. But the program may still hold an intermediate tensor,
+//! or a pending one that needs it, and would have it computed again. Here it is decided, from the
+//! graph and the nodes that are held, which values become further outputs: those for which
+//! computing again costs more than storing and loading, in the units of [`cost`](super::cost).
+//!
+//! A held value that is cheap to make of others stays in place, and those others count as held. So
+//! fusion of elementwise chains is left alone, and what is kept ends a contraction, a reduction or a
+//! long chain. A value of which only a part is needed now is kept when that happens again: then all
+//! reads together cost at most twice what they would have cost had it been kept at first. A cheap
+//! value that was computed in place before counts what it loads, too: so the averages of a loop do
+//! not become ever longer sums.
+
+use super::alternatives::LARGER;
+use super::cost::{self, LIBRARY, MAX_LOOKED_AT, OPS_PER_BYTE, reduced_count};
+use super::item::storage;
+use crate::dtype::DType;
+use crate::graph::{Graph, HeldNode, KeptNode, Node, NodeId};
+use crate::hal::Caps;
+use crate::ops::BinaryOp;
+use std::collections::BTreeMap;
+
+/// Which values of a plan are stored though nobody asked for them.
+#[derive(Debug, Default)]
+pub(super) struct Choice {
+    /// Ascending.
+    pub(super) kept: Vec<KeptNode>,
+    /// Values that are held, but are computed in place this time.
+    pub(super) deferred: Vec<NodeId>,
+}
+
+/// What becomes of the nodes that are held while the `asked` ones are computed.
+pub(super) fn choose(graph: &Graph, asked: &[NodeId], held: &[HeldNode], caps: &Caps) -> Choice {
+    if !held.iter().any(|node| node.held) {
+        return Choice::default();
+    }
+    Keep::new(graph, asked, caps).choose(held)
+}
+
+struct Keep<'a> {
+    graph: &'a Graph,
+    asked: Vec<bool>,
+    /// Nodes whose values will be there.
+    stored: Vec<bool>,
+    /// How many operands each node is.
+    uses: Vec<u32>,
+    /// Products that a sum takes in.
+    inside: Vec<bool>,
+    /// How many elements of each node are needed.
+    demand: Vec<f64>,
+    /// Bytes of the largest value that is worth storing.
+    most_bytes: usize,
+    launch: f64,
+}
+
+impl<'a> Keep<'a> {
+    fn new(graph: &'a Graph, asked: &[NodeId], caps: &Caps) -> Keep<'a> {
+        let [mut is_asked, mut stored] = [(); 2].map(|()| vec![false; graph.len()]);
+        for &output in asked {
+            is_asked[output.idx()] = true;
+            stored[output.idx()] = true;
+            stored[storage(graph, output).idx()] = true;
+        }
+        let mut uses = vec![0; graph.len()];
+        let mut inside = vec![false; graph.len()];
+        for id in graph.ids() {
+            let node = graph.node(id);
+            let sums = matches!(
+                node,
+                Node::Binary { op: BinaryOp::Add | BinaryOp::Sub, .. } | Node::Reduce { .. }
+            );
+            for x in node.sources() {
+                uses[x.idx()] += 1;
+                let product = matches!(graph.node(x), Node::Binary { op: BinaryOp::Mul, .. });
+                inside[x.idx()] |= product && sums;
+            }
+        }
+        let mut demand = vec![0.0; graph.len()];
+        asked.iter().for_each(|id| demand[id.idx()] = elements(graph, *id));
+        for id in graph.ids().rev() {
+            let own = demand[id.idx()];
+            if own > 0.0 {
+                each_demand(graph, id, own, &mut |x, elements_of_x| {
+                    demand[x.idx()] = (demand[x.idx()] + elements_of_x).min(elements(graph, x));
+                });
+            }
+        }
+        let largest = graph.ids().filter(|&id| {
+            let node = graph.node(id);
+            stored[id.idx()] || is_heavy(&node) || matches!(node, Node::Leaf { .. })
+        });
+        let largest = largest.map(|id| bytes(graph, id)).max().unwrap_or(0);
+        let most_bytes = largest.saturating_mul(LARGER);
+        let launch = cost::of_launch(caps);
+        Keep { graph, asked: is_asked, stored, uses, inside, demand, most_bytes, launch }
+    }
+
+    fn choose(mut self, held: &[HeldNode]) -> Choice {
+        let mut live = vec![false; self.graph.len()];
+        let mut needed = vec![false; self.graph.len()];
+        for node in held {
+            live[node.node.idx()] = node.held;
+            needed[node.node.idx()] = node.needed;
+        }
+        let (mut chosen, mut deferred) = (Vec::new(), Vec::new());
+        for id in self.graph.ids().rev() {
+            if !live[id.idx()] || self.asked[id.idx()] {
+                continue;
+            }
+            if self.may_be_kept(id) {
+                let again = needed[id.idx()];
+                let [computing, storing] = self.costs(id, again);
+                let part = 2.0 * self.demand[id.idx()] < elements(self.graph, id)
+                    && !self.is_computed_whole(id);
+                if computing > storing && (again || !part) {
+                    chosen.push((id, again));
+                    continue;
+                }
+                if computing > storing || held.iter().any(|held| held.node == id) {
+                    deferred.push(id);
+                }
+            }
+            self.graph.node(id).sources().for_each(|x| live[x.idx()] = true);
+        }
+        // What is cheap to make of others that are kept is not.
+        let mut kept = Vec::new();
+        for (node, again) in chosen.into_iter().rev() {
+            let [computing, storing] = self.costs(node, again);
+            if computing > storing {
+                self.stored[node.idx()] = true;
+                kept.push(KeptNode { node, computing, storing });
+            }
+        }
+        Choice { kept, deferred }
+    }
+
+    /// Whether a node can be stored without another plan for the rest. Movement is not worth it, but
+    /// for a part; a product rounds with the sum that takes it in.
+    fn may_be_kept(&self, id: NodeId) -> bool {
+        let node = self.graph.node(id);
+        let part = match node {
+            Node::Shrink { x, .. } => self.graph.shape(id).numel() < self.graph.shape(x).numel(),
+            _ => false,
+        };
+        let computes = node.arity() > 0 && (part || !node.is_movement());
+        let float_product = self.inside[id.idx()];
+        let bytes = bytes(self.graph, id);
+        computes && !float_product && bytes > 0 && bytes <= self.most_bytes
+    }
+
+    /// Whether all of a node is computed even if a part of it is needed: by a library, or a kernel
+    /// that stores by its meaning.
+    fn is_computed_whole(&self, id: NodeId) -> bool {
+        let node = self.graph.node(id);
+        match node {
+            Node::Reduce { .. } => {
+                contraction(self.graph, id).is_some() && self.graph.dtype(id).is_float()
+            }
+            _ => is_heavy(&node),
+        }
+    }
+
+    /// Whether a node needs a launch, or follows, element by element, such a node that nobody else
+    /// needs.
+    fn ends_kernel(&self, id: NodeId) -> bool {
+        let (mut rest, mut seen) = (vec![id], 0);
+        while let Some(x) = rest.pop() {
+            let node = self.graph.node(x);
+            if is_heavy(&node) {
+                return true;
+            }
+            seen += 1;
+            if seen == MAX_LOOKED_AT {
+                return false;
+            }
+            let follows = |x: &NodeId| {
+                self.uses[x.idx()] == 1 && elements(self.graph, *x) == elements(self.graph, id)
+            };
+            rest.extend(node.sources().filter(follows));
+        }
+        false
+    }
+
+    /// What computing a node another time costs, and what storing it and loading it once does. A node
+    /// that is computed `again` is so in every step of a loop, or begins a chain that grows: what it
+    /// is made of is loaded each time, and the graph may differ each time.
+    fn costs(&self, id: NodeId, again: bool) -> [f64; 2] {
+        let graph = self.graph;
+        // What ends a kernel is stored in any case.
+        let moves = if self.ends_kernel(id) { 1.0 } else { 2.0 };
+        let storing = moves * transfer(graph.dtype(id)) * elements(graph, id);
+        let mut rest = BTreeMap::from([(id, elements(graph, id))]);
+        let (mut computing, mut seen) = (0.0, 0);
+        let mut launches = if again { self.launch } else { 0.0 };
+        while let Some((x, demand)) = rest.pop_last() {
+            let leaf = matches!(graph.node(x), Node::Leaf { .. });
+            if leaf || x != id && self.stored[x.idx()] {
+                if again {
+                    computing += demand * transfer(graph.dtype(x));
+                }
+                continue;
+            }
+            if seen == MAX_LOOKED_AT {
+                return [f64::INFINITY, storing];
+            }
+            let node = graph.node(x);
+            seen += usize::from(node.arity() > 0 && !node.is_movement());
+            let each = match node {
+                Node::Reduce { .. } if contraction(graph, x).is_some() => {
+                    2.0 * reduced_count(graph, x) as f64 / LIBRARY
+                }
+                Node::Reduce { .. } => reduced_count(graph, x) as f64,
+                _ if is_heavy(&node) => 2.0 * transfer(graph.dtype(x)),
+                _ => f64::from(cost::of_op(&node)),
+            };
+            if is_heavy(&node) {
+                launches = self.launch;
+            }
+            computing += demand * each;
+            // The elements of the product count within the contraction.
+            let (through, demand) = match contraction(graph, x) {
+                Some(product) => (product, demand * reduced_count(graph, x) as f64),
+                None => (x, demand),
+            };
+            each_demand(graph, through, demand, &mut |x, more| {
+                let own = rest.entry(x).or_insert(0.0);
+                *own = (*own + more).min(elements(graph, x));
+            });
+        }
+        [computing + launches, storing]
+    }
+}
+
+fn transfer(dtype: DType) -> f64 {
+    f64::from(OPS_PER_BYTE) * dtype.size() as f64
+}
+
+fn elements(graph: &Graph, id: NodeId) -> f64 {
+    graph.shape(id).numel() as f64
+}
+
+fn bytes(graph: &Graph, id: NodeId) -> usize {
+    graph.shape(id).numel().saturating_mul(graph.dtype(id).size())
+}
+
+/// The product that a sum of products sums.
+fn contraction(graph: &Graph, id: NodeId) -> Option<NodeId> {
+    match graph.node(id) {
+        Node::Reduce { op: BinaryOp::Add, x, .. } => {
+            matches!(graph.node(x), Node::Binary { op: BinaryOp::Mul, .. }).then_some(x)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a node needs more than elements at one place, so mostly a launch of its own.
+fn is_heavy(node: &Node) -> bool {
+    node.arity() > 0
+        && !node.is_elementwise()
+        && !node.is_movement()
+        && !matches!(node, Node::Bitcast { .. } | Node::Gather { .. })
+}
+
+/// Shows each source of a node with how many of its elements so many of the node's need.
+fn each_demand(graph: &Graph, id: NodeId, demand: f64, show: &mut dyn FnMut(NodeId, f64)) {
+    let node = graph.node(id);
+    for x in node.sources() {
+        let all = elements(graph, x);
+        let needed = match node {
+            Node::Reduce { .. } => demand * reduced_count(graph, id) as f64,
+            Node::Copy { .. } => demand,
+            _ if is_heavy(&node) => all,
+            _ => demand,
+        };
+        show(x, needed.min(all));
+    }
+}
