@@ -140,7 +140,9 @@ fn tune_nest(draft: &mut Draft, caps: &Caps, root: Value) {
 /// Cuts a nest into strips and vectorises them. `false` if nothing was cut.
 fn strips(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     let before = draft.trace.steps.len();
-    if let Some(rest) = cut_strips(draft, root).or_else(|| cut_lanes(draft, caps, root)) {
+    if !cut_strips(draft, root)
+        && let Some(rest) = cut_lanes(draft, caps, root)
+    {
         tune_nest(draft, caps, rest);
     }
     let changed = draft.trace.steps.len() > before;
@@ -152,8 +154,8 @@ fn strips(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
 
 /// Walks perfectly nested loops so that lines of memory that the innermost one walks across stay
 /// in the cache until all of each is used: the loop that walks along them is brought next to it,
-/// and the two run in strips of columns. Gives the nest of what is left of them, if there is one.
-fn cut_strips(draft: &mut Draft, root: Value) -> Option<Value> {
+/// and the two run in strips of columns. `false` if there are none.
+fn cut_strips(draft: &mut Draft, root: Value) -> bool {
     while let Some((chain, at)) = across(draft, root) {
         let between = chain[at + 1..].iter().filter_map(|l| l.len).product::<i64>();
         if at + 2 == chain.len() || between <= LINES {
@@ -162,36 +164,33 @@ fn cut_strips(draft: &mut Draft, root: Value) -> Option<Value> {
         draft.step(&nest::INTERCHANGE, Site::new(chain[at].open, &[]));
     }
     let is_across = across(draft, root).is_some_and(|(chain, at)| at + 2 == chain.len());
-    let chain = chain_at(draft, root)?;
-    let [.., outer, inner] = chain[..] else { return None };
+    let chain = chain_at(draft, root).unwrap_or_default();
+    let [.., outer, inner] = chain[..] else { return false };
     let width = match draft.knobs.strip {
         0 if is_across && inner.len.is_some_and(|n| n > LINES) => STRIP,
         width => width,
     };
-    let n = inner.len.filter(|&n| width > 1 && n > width)?;
-    if n % width == 0 {
-        draft.step(&split::PASS, Site::new(inner.open, &[width]));
-        draft.step(&nest::INTERCHANGE, Site::new(outer.open, &[]));
-        return None;
+    if width < 2 || inner.len.is_none_or(|n| n <= width) {
+        return false;
     }
-    // Strips without conditions, then the columns that are left.
     draft.step(&nest::INTERCHANGE, Site::new(outer.open, &[]));
-    let at = |draft: &Draft, from: usize| {
-        loops(&draft.kernel).into_iter().find(|l| l.open.idx() >= from)
+    let Some(columns) = loops(&draft.kernel).into_iter().find(|l| l.open >= outer.open) else {
+        return true;
     };
-    let columns = at(draft, outer.open.idx())?;
-    draft.step(&cut::PASS, Site::new(columns.open, &[n - n % width]));
-    let strips = at(draft, columns.open.idx())?;
-    let rest = at(draft, strips.end)?;
-    if n % width >= FEW {
-        draft.step(&nest::INTERCHANGE, Site::new(rest.open, &[]));
+    split_apart(draft, columns.open, width);
+    // The strips and the last, narrower one: each walks all rows.
+    let list = loops(&draft.kernel);
+    let Some(strips) = list.iter().position(|l| l.open >= columns.open) else { return true };
+    let inside = list.iter().filter(|l| l.parent == Some(strips) && l.is_parallel());
+    for column in inside.rev() {
+        draft.step(&nest::INTERCHANGE, Site::new(column.open, &[]));
     }
-    draft.step(&split::PASS, Site::new(strips.open, &[width]));
-    let strips = at(draft, strips.open.idx())?;
-    let column = at(draft, strips.open.idx() + 1)?;
-    draft.step(&nest::INTERCHANGE, Site::new(column.open, &[]));
-    let strips = at(draft, strips.open.idx())?;
-    at(draft, strips.end).filter(|l| l.depth == 0 && strips.depth == 0).map(|l| l.open)
+    true
+}
+
+/// Makes blocks of a loop; a shorter last one, of a loop of known length, is a loop of its own.
+pub(super) fn split_apart(draft: &mut Draft, open: Value, block: i64) {
+    draft.step(&split::PASS, Site::new(open, &[block, split::APART]));
 }
 
 /// Cuts a loop over long bodies with arrays, whose iterations become lanes, behind the last whole
@@ -212,9 +211,6 @@ fn cut_lanes(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Value> {
     let whole = at(l.open.idx())?;
     at(whole.end).filter(|rest| rest.depth == 0 && whole.depth == 0).map(|rest| rest.open)
 }
-
-/// Columns that are too few for a vector.
-const FEW: i64 = 5;
 
 /// Columns of a strip where memory is walked across.
 const STRIP: i64 = 64;
@@ -276,8 +272,10 @@ fn prepare_groups(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Vec<Val
         let choice = Choice::of(k, &list, index, (caps, &knobs));
         let known = Some(choice.chosen);
         let Some(n) = l.len.filter(|_| l.is_parallel()) else {
-            if l.is_parallel() && l.innermost && choice.itself {
-                draft.step(&split::PASS, Site::new(l.open, &[knobs.block / 4]));
+            if l.is_parallel() && choice.itself {
+                let lanes = vectorize::site(k, &l, caps).map_or(1, |s| s.params[0]);
+                let block = if l.innermost { knobs.block / 4 } else { knobs.jam.max(1) * lanes };
+                split_apart(draft, l.open, block);
                 return None;
             }
             return known;
@@ -287,7 +285,7 @@ fn prepare_groups(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Vec<Val
             if n < 2 * block {
                 return known;
             }
-            draft.step(&split::PASS, Site::new(l.open, &[block]));
+            split_apart(draft, l.open, block);
             return None;
         }
         let Some(inner) = nest::inner_of(k, &l, &list).filter(|_| n < wanted) else { return known };
@@ -297,7 +295,7 @@ fn prepare_groups(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Vec<Val
             if m < 2 * block {
                 return known;
             }
-            draft.step(&split::PASS, Site::new(inner.open, &[block]));
+            split_apart(draft, inner.open, block);
         }
         let (list, index) = nest_at(draft, root)?;
         draft.step(&nest::MERGE, Site::new(list[index].open, &[]));
@@ -318,11 +316,9 @@ fn block_length(k: &Kernel, l: &LoopInfo, n: i64, (caps, knobs): (&Caps, &Knobs)
     } else {
         (lanes, knobs.jam.max(1) * lanes)
     };
-    let per_thread = n / (knobs.spread * caps.threads.max(1) as i64);
-    let block = per_thread.clamp(step, most) / step * step;
-    // A block that divides the length spares the test for the last one.
-    let divides = (block / 2 / step + 1..=block / step).rev().find(|i| n % (i * step) == 0);
-    divides.map_or(block, |i| i * step)
+    let groups = knobs.spread * caps.threads.max(1) as i64;
+    let steps = (n + groups * step - 1) / (groups * step);
+    (steps * step).clamp(step, most / step * step)
 }
 
 /// Which loops of a nest are worth vectorising.

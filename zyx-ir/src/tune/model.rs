@@ -7,7 +7,7 @@
 //! iteration, and closing the loop multiplies them. Numbers are cycles of a core of a few
 //! gigahertz; only their order matters.
 
-use super::cost::{op_weight, trips};
+use super::cost::{likelihood, op_weight, trips};
 use crate::caps::Caps;
 use crate::dtype::DTypeSet;
 use crate::ir::{Kernel, LoopKind, Op, Value};
@@ -100,7 +100,7 @@ pub fn work(kernel: &Kernel) -> (f64, f64) {
         let now = times.last().copied().unwrap_or(1.0);
         match op {
             Op::Loop { len, .. } => times.push(now * trips(kernel, len) as f64),
-            Op::If { .. } => times.push(now),
+            Op::If { cond } => times.push(now * likelihood(kernel, cond)),
             Op::End { .. } => {
                 times.pop();
             }
@@ -126,6 +126,7 @@ struct Frame {
     bytes: f64,
     /// Storage that an iteration changes, and how often.
     chains: Vec<((Value, Value), f64)>,
+    /// Iterations; of a condition, the part of the turns in which it holds.
     len: f64,
     kind: Option<LoopKind>,
     /// Cycles that one thread takes for an iteration.
@@ -212,7 +213,9 @@ impl Walk<'_> {
                 let n = trips(self.kernel, len);
                 self.frames.push(Frame::new(v, n as f64, Some(kind)));
             }
-            Op::If { .. } => self.frames.push(Frame::new(v, 1.0, None)),
+            Op::If { cond } => {
+                self.frames.push(Frame::new(v, likelihood(self.kernel, cond), None));
+            }
             Op::End { .. } => self.close(),
             _ => {
                 let (cycles, bytes) = self.op(v, op);
@@ -242,7 +245,7 @@ impl Walk<'_> {
         let threads = self.caps.threads.max(1) as f64;
         let many = self.caps.threads >= MANY;
         let (cycles, bytes) = match frame.kind {
-            None => (frame.cycles, frame.bytes),
+            None => (frame.cycles * frame.len, frame.bytes * frame.len),
             Some(LoopKind::Serial | LoopKind::Parallel) => {
                 let each = frame.cycles.max(if many { 0.0 } else { waiting }) + TURN;
                 (each * frame.len, frame.bytes * frame.len)

@@ -2,6 +2,7 @@
 //! columns at once.
 
 use super::Draft;
+use super::cpu::split_apart;
 use super::simt::{is_consecutive, merge_all, roots};
 use crate::caps::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
@@ -20,8 +21,7 @@ pub(super) fn interleave(draft: &mut Draft, root: Value) -> bool {
         list[index + 1..].iter().filter(|c| c.open.idx() < l.end).collect();
     let [child] = inside[..] else { return false };
     let count = draft.knobs.rows;
-    let fits = count > 1 && l.is_parallel();
-    let fits = fits && l.len.is_some_and(|n| n >= 2 * count && n % count == 0);
+    let fits = count > 1 && l.is_parallel() && l.len.is_some_and(|n| n >= 2 * count);
     if !fits || !is_scan(&draft.kernel, child) {
         return false;
     }
@@ -30,16 +30,16 @@ pub(super) fn interleave(draft: &mut Draft, root: Value) -> bool {
         draft.step(&peel::PASS, Site::new(child.open, &[]));
     }
     let Some((list, index)) = nest_at(draft, root) else { return true };
-    draft.step(&split::PASS, Site::new(list[index].open, &[count]));
+    split_apart(draft, list[index].open, count);
     let Some((list, index)) = nest_at(draft, root) else { return true };
-    let outer = list[index];
-    let rows = list[index + 1..].iter().find(|c| c.open.idx() < outer.end && c.is_parallel());
-    if let Some(rows) = rows {
-        draft.step(&jam::PASS, Site::new(rows.open, &[count]));
+    let groups = list[index];
+    // The rows of whole groups, and those of the last one.
+    for rows in list.iter().filter(|l| l.parent == Some(index) && l.is_parallel()).rev() {
+        if let Some(n) = rows.len.filter(|&n| n > 1) {
+            draft.step(&jam::PASS, Site::new(rows.open, &[n]));
+        }
     }
-    if let Some((list, index)) = nest_at(draft, root) {
-        draft.step(&bind::PASS, Site::new(list[index].open, &[0, 0]));
-    }
+    draft.step(&bind::PASS, Site::new(groups.open, &[0, 0]));
     true
 }
 
