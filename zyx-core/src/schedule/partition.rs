@@ -447,7 +447,9 @@ impl<'a> Partitioner<'a> {
                 },
                 _ => Some(Reason::Users(instances.len())),
             },
-            node if node.is_movement() => None,
+            Node::Reshape { .. } => None,
+            // A copy in the order in which it is read: where kernels are predicted to be slow without.
+            node if node.is_movement() => self.choose(id, None, false),
             // A conversion that widens gains nothing by being stored: its source takes less room.
             Node::Cast { x } if is_widening(self.graph.dtype(x), self.graph.dtype(id)) => None,
             _ if instances.iter().any(|i| full(self, i)) => Some(Reason::Ops(MAX_NODES)),

@@ -167,7 +167,9 @@ fn cut_strips(draft: &mut Draft, root: Value) -> bool {
     let chain = chain_at(draft, root).unwrap_or_default();
     let [.., outer, inner] = chain[..] else { return false };
     let width = match draft.knobs.strip {
-        0 if is_across && inner.len.is_some_and(|n| n > LINES) => STRIP,
+        0 if is_across && inner.len.is_some_and(|n| n > LINES) => {
+            most_columns(&draft.kernel, &inner).unwrap_or(STRIP).min(STRIP)
+        }
         width => width,
     };
     if width < 2 || inner.len.is_none_or(|n| n <= width) {
@@ -186,6 +188,25 @@ fn cut_strips(draft: &mut Draft, root: Value) -> bool {
         draft.step(&nest::INTERCHANGE, Site::new(column.open, &[]));
     }
     true
+}
+
+/// Columns whose lines of memory all stay in the first-level cache, if they lie whole lines apart: then they share few
+/// of its sets.
+fn most_columns(k: &Kernel, columns: &LoopInfo) -> Option<i64> {
+    let variance = variance::Variance::of(k, columns)?;
+    let kept = |i: usize| match k.op(Value(i as u32)) {
+        Op::Load { buf, index, .. } | Op::Store { buf, index, .. }
+            if matches!(k.op(buf), Op::Param { .. }) =>
+        {
+            let Form::Linear(step) = variance.form(index) else { return None };
+            let size = k.ty(buf).dtype.size() as i64;
+            let bytes = step.saturating_mul(size).saturating_abs();
+            let shared = 1i64 << (bytes / LINE).trailing_zeros().min(SETS.trailing_zeros());
+            (bytes >= LINE && bytes % LINE == 0).then_some(WAYS * SETS / shared)
+        }
+        _ => None,
+    };
+    columns.body().filter_map(kept).min()
 }
 
 /// Makes blocks of a loop; a shorter last one, of a loop of known length, is a loop of its own.
@@ -214,6 +235,10 @@ fn cut_lanes(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Value> {
 
 /// Columns of a strip where memory is walked across.
 const STRIP: i64 = 64;
+
+/// Sets of the first-level cache of a core and lines of each, as x86-64 processors have had since 2008 and more.
+const SETS: i64 = 64;
+const WAYS: i64 = 8;
 
 /// Lines of memory that stay in the first-level cache while each is used a little.
 const LINES: i64 = 256;
@@ -274,7 +299,10 @@ fn prepare_groups(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Vec<Val
         let Some(n) = l.len.filter(|_| l.is_parallel()) else {
             if l.is_parallel() && choice.itself {
                 let lanes = vectorize::site(k, &l, caps).map_or(1, |s| s.params[0]);
-                let block = if l.innermost { knobs.block / 4 } else { knobs.jam.max(1) * lanes };
+                let block = match l.innermost {
+                    true => knobs.block / 4,
+                    false => jammed(k, &l, lanes, &knobs) * lanes,
+                };
                 split_apart(draft, l.open, block);
                 return None;
             }
@@ -314,11 +342,17 @@ fn block_length(k: &Kernel, l: &LoopInfo, n: i64, (caps, knobs): (&Caps, &Knobs)
     let (step, most) = if l.innermost {
         (4 * lanes, knobs.block.max(4 * lanes))
     } else {
-        (lanes, knobs.jam.max(1) * lanes)
+        (lanes, jammed(k, l, lanes, knobs) * lanes)
     };
     let groups = knobs.spread * caps.threads.max(1) as i64;
     let steps = (n + groups * step - 1) / (groups * step);
     (steps * step).clamp(step, most / step * step)
+}
+
+/// How many vectors of columns are handled at once: no more than have their lines of memory in the cache.
+fn jammed(k: &Kernel, l: &LoopInfo, lanes: i64, knobs: &Knobs) -> i64 {
+    let most = most_columns(k, l).map_or(knobs.jam, |columns| columns / lanes);
+    most.clamp(1, knobs.jam.max(1))
 }
 
 /// Which loops of a nest are worth vectorising.
@@ -405,7 +439,7 @@ fn vector_cost(k: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<f64> {
                         _ if variance::is_private(k, l, buf) => 1.0,
                         // Neighbours share lines of memory; what is far apart has the same place in
                         // caches, and pages of its own.
-                        Form::Linear(2) if staged => 2.0 + lanes / 2.0,
+                        Form::Linear(-2..=2) => 2.0 + lanes / 2.0,
                         Form::Linear(step) if staged && apart(step) > FAR => 2.0 + 4.0 * lanes,
                         Form::Linear(_) if staged => 2.0 + lanes,
                         // Lines are read before they are written, and written back.
@@ -434,6 +468,7 @@ fn vectorize_loop(draft: &mut Draft, caps: &Caps, open: Value) {
     let Some(l) = find_loop(&draft.kernel, Some(open)) else { return };
     let Some(site) = vectorize::site(&draft.kernel, &l, caps) else { return };
     let whole = l.len.is_none_or(|n| n >= site.params[0]);
+    let most = jammed(&draft.kernel, &l, site.params[0], &draft.knobs);
     draft.step(&vectorize::PASS, site);
     // What is long has enough to do already.
     let short = l.end - l.open.idx() <= JAMMED;
@@ -442,9 +477,7 @@ fn vectorize_loop(draft: &mut Draft, caps: &Caps, open: Value) {
         let list = loops(&draft.kernel);
         let Some(v) = list.into_iter().find(|v| v.open >= open) else { return };
         let trips = v.len.unwrap_or(UNKNOWN_TRIPS);
-        if let Some(factor) =
-            most_jammed(draft.knobs.jam).into_iter().find(|&f| f > 1 && trips >= f)
-        {
+        if let Some(factor) = most_jammed(most).into_iter().find(|&f| f > 1 && trips >= f) {
             draft.step(&jam::PASS, Site::new(v.open, &[factor]));
             jam_rest(draft, &v, trips % factor);
         }

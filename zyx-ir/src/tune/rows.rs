@@ -156,6 +156,17 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_are_left_over_are_a_nest_of_their_own() {
+        let tuned = tune::optimize(&samples::sum_rows(DType::F32, 67, 1024), &cpu());
+        let list = loops(&tuned);
+        let groups: Vec<_> = list.iter().filter(|l| l.kind == LoopKind::Group).collect();
+        assert_eq!(groups.iter().map(|l| l.len).collect::<Vec<_>>(), [Some(16)], "{tuned}");
+        let rows = list.iter().filter(|l| l.kind == LoopKind::Serial);
+        assert_eq!(rows.count(), 2, "{tuned}");
+        assert_eq!(places(&tuned), 4, "{tuned}");
+    }
+
+    #[test]
     fn a_long_row_is_read_in_four_streams() {
         let kernel = samples::sum_rows(DType::F32, 8, 1 << 16);
         let list = loops(&kernel);
