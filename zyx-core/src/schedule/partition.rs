@@ -447,9 +447,7 @@ impl<'a> Partitioner<'a> {
                 },
                 _ => Some(Reason::Users(instances.len())),
             },
-            Node::Reshape { .. } => None,
-            // A copy in the order in which it is read: where kernels are predicted to be slow without.
-            node if node.is_movement() => self.choose(id, None, false),
+            node if node.is_movement() => None,
             // A conversion that widens gains nothing by being stored: its source takes less room.
             Node::Cast { x } if is_widening(self.graph.dtype(x), self.graph.dtype(id)) => None,
             _ if instances.iter().any(|i| full(self, i)) => Some(Reason::Ops(MAX_NODES)),

@@ -107,7 +107,7 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     r.finish_from(l.end + 1)
 }
 
-/// Whole blocks of `factor` of the `n` iterations, and the last block as a loop of its own.
+/// Blocks of `factor` of the `n` iterations, and a second loop for the shorter last block.
 fn with_last_apart(kernel: &Kernel, l: &LoopInfo, [n, factor]: [i64; 2]) -> Kernel {
     let mut r = Rebuild::new(kernel);
     r.copy_range(0..l.open.idx());

@@ -209,7 +209,7 @@ fn most_columns(k: &Kernel, columns: &LoopInfo) -> Option<i64> {
     columns.body().filter_map(kept).min()
 }
 
-/// Makes blocks of a loop; a shorter last one, of a loop of known length, is a loop of its own.
+/// Makes blocks of a loop. Where its length is known, a shorter last block is a second loop.
 pub(super) fn split_apart(draft: &mut Draft, open: Value, block: i64) {
     draft.step(&split::PASS, Site::new(open, &[block, split::APART]));
 }
@@ -349,7 +349,7 @@ fn block_length(k: &Kernel, l: &LoopInfo, n: i64, (caps, knobs): (&Caps, &Knobs)
     (steps * step).clamp(step, most / step * step)
 }
 
-/// How many vectors of columns are handled at once: no more than have their lines of memory in the cache.
+/// Vectors of columns that are jammed: no more than have their lines of memory in the cache.
 fn jammed(k: &Kernel, l: &LoopInfo, lanes: i64, knobs: &Knobs) -> i64 {
     let most = most_columns(k, l).map_or(knobs.jam, |columns| columns / lanes);
     most.clamp(1, knobs.jam.max(1))

@@ -40,9 +40,8 @@ pub(super) fn interleave(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     let apart = n / count;
     if n % count > 0 {
         draft.step(&cut::PASS, Site::new(l.open, &[apart * count]));
-        let rest =
-            loops(&draft.kernel).into_iter().filter(|rest| rest.depth == 0 && rest.open > l.open);
-        if let Some(rest) = rest.min_by_key(|rest| rest.open) {
+        let nests = loops(&draft.kernel).into_iter().filter(|l| l.depth == 0);
+        if let Some(rest) = nests.filter(|nest| nest.open >= root).nth(1) {
             jam_rows(draft, caps, rest.open, [1, n % count]);
         }
     }
@@ -64,7 +63,10 @@ fn jam_rows(draft: &mut Draft, caps: &Caps, root: Value, [apart, count]: [i64; 2
     }
     draft.step(&jam::PASS, Site::new(parts.open, &[count]));
     draft.whole(&simplify::PASS);
-    if let Some((list, index)) = nest_at(draft, root) {
+    // Of a single group of rows no loop is left.
+    if let Some((list, index)) = nest_at(draft, root)
+        && list[index].is_parallel()
+    {
         draft.step(&bind::PASS, Site::new(list[index].open, &[0, 0]));
     }
 }
