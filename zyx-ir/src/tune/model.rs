@@ -487,10 +487,11 @@ mod tests {
             |n| samples::sum_cols(DType::F32, n, 1024),
             |n| samples::sum_cols(DType::F32, 1024, n),
             |n| samples::softmax(n, 1024),
-            |n| samples::softmax(256, n),
+            |n| samples::softmax(512, n),
             |n| samples::transpose(n, 1024),
             |n| samples::resume(n, 1024),
         ];
+        let mut faults = Vec::new();
         for vector_bytes in [32, 64, 256] {
             let caps = Caps { vector_bytes, ..cpu() };
             for (number, kernel) in kernels.iter().enumerate() {
@@ -498,10 +499,13 @@ mod tests {
                 let round = time(1024);
                 for n in [1021, 1023, 1025, 1031, 1042, 1147] {
                     let ratio = time(n) / round;
-                    assert!(ratio < 1.3, "{number}, {n}, {vector_bytes} bytes: {ratio:.2}");
+                    if ratio > 1.3 {
+                        faults.push((number, n, vector_bytes, ratio));
+                    }
                 }
             }
         }
+        assert!(faults.is_empty(), "{faults:?}");
     }
 
     #[test]
