@@ -19,8 +19,8 @@ const LENGTH_OPS: usize = 16;
 
 /// Iterations of a loop of this length: counted, bounded by a constant in the length, or assumed.
 pub(super) fn trips(kernel: &Kernel, len: Value) -> i64 {
-    if let Some(n) = largest(kernel, len, LENGTH_OPS) {
-        return n.max(0);
+    if let Some(n) = kernel.constant(len) {
+        return n.to_i64().max(0);
     }
     let is_none = |v: Value| kernel.constant(v).is_some_and(|n| n.to_i64() == 0);
     let of = match kernel.op(len) {
@@ -30,7 +30,7 @@ pub(super) fn trips(kernel: &Kernel, len: Value) -> i64 {
     match kernel.op(of) {
         Op::Ternary { op: TernaryOp::Where, x, z, .. } if is_none(z) && is_data(kernel, x) => 0,
         _ if is_data(kernel, len) => DATA_TRIPS,
-        _ => UNKNOWN_TRIPS,
+        _ => largest(kernel, len, LENGTH_OPS).map_or(UNKNOWN_TRIPS, |n| n.max(0)),
     }
 }
 
