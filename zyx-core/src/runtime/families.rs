@@ -7,7 +7,8 @@
 //! a general program accesses nothing but what kernels may.
 //!
 //! Results do not depend on which sizes came before: a general program serves those kernels whose float sums
-//! passes would order as they order its own ([`SumOrder`]). Others have programs of their own. Of numbers of one
+//! passes would order as they order its own ([`SumOrder`]). Others have programs of their own, and so have those
+//! that the general program would compute much more slowly, by the model of time. Of numbers of one
 //! magnitude, which passes treat alike, one is looked at.
 
 use super::device::{CHECKS, Device, PASSES};
@@ -17,7 +18,7 @@ use crate::hal::{Call, CompileError, FLASH_VARS, Part, PartWork, Signature, lock
 use crate::ir::{Family, Kernel, Member, Outline, ParamInfo, Rewritten, Verified};
 use crate::lru::Lru;
 use crate::prepare;
-use crate::tune::SumOrder;
+use crate::tune::{SumOrder, model, optimize};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -30,6 +31,13 @@ const MANY: usize = 4;
 const SHARE: usize = 8;
 const LARGER_SHARE: usize = 2;
 
+/// Nanoseconds that a kernel takes at least for its own program to be compared with a general one: what takes less
+/// saves no time by being compiled again.
+const LONG_NS: f64 = 50_000.0;
+
+/// Times the predicted time of a kernel's own program that a general one may take.
+const MAX_SLOWDOWN: f64 = 1.5;
+
 /// A family, with what serves all of it.
 #[derive(Clone)]
 pub(super) struct Known {
@@ -39,6 +47,8 @@ pub(super) struct Known {
     program: Option<Program>,
     /// What passes do to the sums of that kernel.
     order: Arc<OnceLock<SumOrder>>,
+    /// That kernel made fast; `None` if the family has none.
+    fast: Arc<OnceLock<Option<Kernel>>>,
     /// Whether members of these magnitudes have their sums in the same order.
     alike: Arc<Mutex<FxHashMap<Box<[u16]>, bool>>>,
     /// Whether a compiler refused the kernel.
@@ -47,12 +57,13 @@ pub(super) struct Known {
 
 impl Known {
     fn of(family: Family) -> Known {
-        let (order, alike) = Default::default();
+        let (order, fast, alike) = Default::default();
         Known {
             family: Arc::new(family),
             kernel: None,
             program: None,
             order,
+            fast,
             alike,
             refused: false,
         }
@@ -387,6 +398,7 @@ impl Device {
                 let own = || known.order.get_or_init(own);
                 let order = |kernel: &Verified| SumOrder::of(kernel, self.caps());
                 classes[new[i]].is_some()
+                    && !self.is_slower(known, member)
                     && match &member.shorter {
                         None => own().serves(&order(&member.verified)),
                         Some(shorter) => own().serves_shorter(&order(shorter)),
@@ -399,6 +411,22 @@ impl Device {
             }
         }
         (0..members.len()).map(|i| found(i).unwrap_or(false)).collect()
+    }
+
+    /// Whether the family's kernel is predicted to take much longer than the member's own.
+    fn is_slower(&self, known: &Known, member: &Wanted) -> bool {
+        let (kernel, caps) = (&member.verified, self.caps());
+        if member.shorter.is_some() || model::least(kernel, caps) < LONG_NS {
+            return false;
+        }
+        let fast = || Some(optimize(&*known.family.kernel("time")?, caps));
+        let (Some(fast), Some(own)) =
+            (known.fast.get_or_init(fast), known.family.member(&member.outline))
+        else {
+            return false;
+        };
+        let general = model::predict_at(fast, own.values(), own.lens(), caps);
+        general > MAX_SLOWDOWN * model::predict(&optimize(kernel, caps), caps)
     }
 
     /// Compiles what serves families and is not there yet, all at once if all can be.

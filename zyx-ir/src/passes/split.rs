@@ -1,9 +1,14 @@
 //! `split`: one loop as two, the inner of a given length.
 //!
 //! `for i in 0..n` becomes `for o in 0..ceil(n / f)` around `for j in 0..min(f, n - o * f)` with
-//! `i = o * f + j`; both loops are of the kind the one was. The order of iterations stays. With a
-//! second parameter of 1 the inner loop of a parallel pair always has length `f`, as threads of a
-//! group must, and its body stands in `if i < n`.
+//! `i = o * f + j`; both loops are of the kind the one was. The order of iterations stays. The second
+//! parameter says how the last block is treated if it is shorter:
+//!
+//! - 0, or none: the inner loop has the length `min(f, n - o * f)`, which later passes do not know;
+//! - [`TESTED`]: the inner loop of a parallel pair always has length `f`, as threads of a group must, and its
+//!   body stands in `if i < n`;
+//! - [`APART`]: a block of `f` iterations and the last one are two loops of known lengths, of which a
+//!   condition on `o` chooses one. So each is vectorised and unrolled as if there were no other.
 
 use super::loops::{LoopInfo, find_loop, loops};
 use super::rebuild::Rebuild;
@@ -22,6 +27,11 @@ pub const PASS: Pass = Pass {
     apply,
 };
 
+/// A test for each iteration of the last block.
+pub const TESTED: i64 = 1;
+/// A loop apart for the last block.
+pub const APART: i64 = 2;
+
 /// Inner lengths offered.
 const FACTORS: [i64; 6] = [2, 4, 8, 32, 256, 4096];
 
@@ -30,8 +40,12 @@ fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
     for l in loops(kernel).iter().filter(|l| fits(kernel, l)) {
         for &f in FACTORS.iter().filter(|&&f| l.len.is_none_or(|n| n > f)) {
             list.push(Site::new(l.open, &[f]));
-            if l.is_parallel() && l.len.is_some_and(|n| n % f != 0) {
-                list.push(Site::new(l.open, &[f, 1]));
+            let Some(n) = l.len.filter(|n| n % f != 0) else { continue };
+            if l.is_parallel() {
+                list.push(Site::new(l.open, &[f, TESTED]));
+            }
+            if n > f {
+                list.push(Site::new(l.open, &[f, APART]));
             }
         }
     }
@@ -48,9 +62,13 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     let (Some(l), Some(&factor)) = (find_loop(kernel, site.value), site.params.first()) else {
         return kernel.clone();
     };
-    let tests = site.params.get(1) == Some(&1);
+    let mode = site.params.get(1).copied().unwrap_or(0);
+    let tests = mode == TESTED;
     if !fits(kernel, &l) || factor < 1 || tests && !l.is_parallel() {
         return kernel.clone();
+    }
+    if let Some(n) = l.len.filter(|n| mode == APART && *n > factor && n % factor != 0) {
+        return with_last_apart(kernel, &l, [n, factor]);
     }
     let mut r = Rebuild::new(kernel);
     r.copy_range(0..l.open.idx());
@@ -84,6 +102,30 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     } else {
         r.copy_range(l.body());
     }
+    r.out.close();
+    r.out.close();
+    r.finish_from(l.end + 1)
+}
+
+/// Blocks of `factor` of the `n` iterations, and a second loop for the shorter last block.
+fn with_last_apart(kernel: &Kernel, l: &LoopInfo, [n, factor]: [i64; 2]) -> Kernel {
+    let mut r = Rebuild::new(kernel);
+    r.copy_range(0..l.open.idx());
+    let whole = n / factor;
+    let [blocks, whole_blocks, last_whole] =
+        [whole + 1, whole, whole - 1].map(|n| r.number(l.open, n));
+    let [step, rest, start] = [factor, n % factor, whole * factor].map(|n| r.number(l.open, n));
+    let outer = r.open_loop(l.open, blocks);
+    let is_whole = r.out.binary(BinaryOp::Lt, outer, whole_blocks);
+    r.out.open_if(is_whole);
+    // The condition says this already. As a minimum it is known to all passes and to the verifier.
+    let block = r.out.binary(BinaryOp::Min, outer, last_whole);
+    let base = r.out.binary(BinaryOp::Mul, block, step);
+    r.copy_part(l.open, l.body(), base, step);
+    r.out.close();
+    let is_last = r.out.binary(BinaryOp::Lt, last_whole, outer);
+    r.out.open_if(is_last);
+    r.copy_part(l.open, l.body(), start, rest);
     r.out.close();
     r.out.close();
     r.finish_from(l.end + 1)

@@ -17,7 +17,7 @@ const DATA_TRIPS: i64 = 4;
 /// Operations looked at to find out.
 const LENGTH_OPS: usize = 16;
 
-/// Iterations of a loop of this length, counted or assumed.
+/// Iterations of a loop of this length: counted, bounded by a constant in the length, or assumed.
 pub(super) fn trips(kernel: &Kernel, len: Value) -> i64 {
     if let Some(n) = kernel.constant(len) {
         return n.to_i64().max(0);
@@ -30,7 +30,7 @@ pub(super) fn trips(kernel: &Kernel, len: Value) -> i64 {
     match kernel.op(of) {
         Op::Ternary { op: TernaryOp::Where, x, z, .. } if is_none(z) && is_data(kernel, x) => 0,
         _ if is_data(kernel, len) => DATA_TRIPS,
-        _ => UNKNOWN_TRIPS,
+        _ => largest(kernel, len, LENGTH_OPS).map_or(UNKNOWN_TRIPS, |n| n.max(0)),
     }
 }
 
@@ -46,6 +46,55 @@ fn is_data(kernel: &Kernel, v: Value) -> bool {
         }
     }
     false
+}
+
+/// The largest value of a length whose minimum with a constant was taken, as that of blocks is; half a
+/// divisor for what whole vectors and unrolled bodies leave over.
+fn largest(kernel: &Kernel, len: Value, fuel: usize) -> Option<i64> {
+    if let Some(n) = kernel.constant(len) {
+        return Some(n.to_i64());
+    }
+    let fuel = fuel.checked_sub(1)?;
+    let of = |x: Value| largest(kernel, x, fuel);
+    let Op::Binary { op, x, y } = kernel.op(len) else { return None };
+    match op {
+        BinaryOp::Min => match (of(x), of(y)) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        },
+        BinaryOp::Max => Some(of(x)?.max(of(y)?)),
+        BinaryOp::Rem => Some(kernel.constant(y)?.to_i64() / 2),
+        BinaryOp::Div => Some(of(x)? / kernel.constant(y)?.to_i64().max(1)),
+        BinaryOp::Shr => Some(of(x)? >> kernel.constant(y)?.to_i64().clamp(0, 63)),
+        BinaryOp::Mul => Some(of(x)?.saturating_mul(kernel.constant(y)?.to_i64())),
+        // `x - x / n * n`, and the same as a sum with a negative factor.
+        BinaryOp::Add | BinaryOp::Sub => match kernel.op(y) {
+            Op::Binary { op: BinaryOp::Mul, x: quotient, y: factor } => {
+                let is_quotient = |v: Value| matches!(kernel.op(v), Op::Binary { op: BinaryOp::Div | BinaryOp::Shr, x: z, .. } if z == x);
+                let n = kernel.constant(factor)?.to_i64();
+                is_quotient(quotient).then_some(n.saturating_abs() / 2)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Part of the turns of the loops around in which a condition holds: of a comparison of a counter with a constant, as
+/// it tells blocks from the last one; all of them for any other.
+pub(super) fn likelihood(kernel: &Kernel, cond: Value) -> f64 {
+    let Op::Binary { op: BinaryOp::Lt, x, y } = kernel.op(cond) else { return 1.0 };
+    let turns = |counter: Value| match kernel.op(counter) {
+        Op::Loop { len, .. } => kernel.constant(len).map(|n| n.to_i64() as f64),
+        _ => None,
+    };
+    let number = |v: Value| kernel.constant(v).map(|n| n.to_i64() as f64);
+    let part = match (turns(x), number(y), number(x), turns(y)) {
+        (Some(turns), Some(below), ..) => below / turns,
+        (_, _, Some(above), Some(turns)) => (turns - 1.0 - above) / turns,
+        _ => 1.0,
+    };
+    if part.is_finite() { part.clamp(0.0, 1.0) } else { 1.0 }
 }
 
 /// What a kernel costs.
@@ -105,8 +154,8 @@ pub fn estimate_part(kernel: &Kernel, caps: &Caps, is_part: impl Fn(Value) -> bo
                 trips.push(times * n as f64);
                 open.push(v);
             }
-            Op::If { .. } => {
-                trips.push(times);
+            Op::If { cond } => {
+                trips.push(times * likelihood(kernel, cond));
                 open.push(v);
             }
             Op::End { .. } => {

@@ -140,7 +140,9 @@ fn tune_nest(draft: &mut Draft, caps: &Caps, root: Value) {
 /// Cuts a nest into strips and vectorises them. `false` if nothing was cut.
 fn strips(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     let before = draft.trace.steps.len();
-    if let Some(rest) = cut_strips(draft, root).or_else(|| cut_lanes(draft, caps, root)) {
+    if !cut_strips(draft, root)
+        && let Some(rest) = cut_lanes(draft, caps, root)
+    {
         tune_nest(draft, caps, rest);
     }
     let changed = draft.trace.steps.len() > before;
@@ -152,8 +154,8 @@ fn strips(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
 
 /// Walks perfectly nested loops so that lines of memory that the innermost one walks across stay
 /// in the cache until all of each is used: the loop that walks along them is brought next to it,
-/// and the two run in strips of columns. Gives the nest of what is left of them, if there is one.
-fn cut_strips(draft: &mut Draft, root: Value) -> Option<Value> {
+/// and the two run in strips of columns. `false` if there are none.
+fn cut_strips(draft: &mut Draft, root: Value) -> bool {
     while let Some((chain, at)) = across(draft, root) {
         let between = chain[at + 1..].iter().filter_map(|l| l.len).product::<i64>();
         if at + 2 == chain.len() || between <= LINES {
@@ -162,36 +164,54 @@ fn cut_strips(draft: &mut Draft, root: Value) -> Option<Value> {
         draft.step(&nest::INTERCHANGE, Site::new(chain[at].open, &[]));
     }
     let is_across = across(draft, root).is_some_and(|(chain, at)| at + 2 == chain.len());
-    let chain = chain_at(draft, root)?;
-    let [.., outer, inner] = chain[..] else { return None };
+    let chain = chain_at(draft, root).unwrap_or_default();
+    let [.., outer, inner] = chain[..] else { return false };
     let width = match draft.knobs.strip {
-        0 if is_across && inner.len.is_some_and(|n| n > LINES) => STRIP,
+        0 if is_across && inner.len.is_some_and(|n| n > LINES) => {
+            most_columns(&draft.kernel, &inner).unwrap_or(STRIP).min(STRIP)
+        }
         width => width,
     };
-    let n = inner.len.filter(|&n| width > 1 && n > width)?;
-    if n % width == 0 {
-        draft.step(&split::PASS, Site::new(inner.open, &[width]));
-        draft.step(&nest::INTERCHANGE, Site::new(outer.open, &[]));
-        return None;
+    if width < 2 || inner.len.is_none_or(|n| n <= width) {
+        return false;
     }
-    // Strips without conditions, then the columns that are left.
     draft.step(&nest::INTERCHANGE, Site::new(outer.open, &[]));
-    let at = |draft: &Draft, from: usize| {
-        loops(&draft.kernel).into_iter().find(|l| l.open.idx() >= from)
+    let Some(columns) = loops(&draft.kernel).into_iter().find(|l| l.open >= outer.open) else {
+        return true;
     };
-    let columns = at(draft, outer.open.idx())?;
-    draft.step(&cut::PASS, Site::new(columns.open, &[n - n % width]));
-    let strips = at(draft, columns.open.idx())?;
-    let rest = at(draft, strips.end)?;
-    if n % width >= FEW {
-        draft.step(&nest::INTERCHANGE, Site::new(rest.open, &[]));
+    split_apart(draft, columns.open, width);
+    // The strips and the last, narrower one: each walks all rows.
+    let list = loops(&draft.kernel);
+    let Some(strips) = list.iter().position(|l| l.open >= columns.open) else { return true };
+    let inside = list.iter().filter(|l| l.parent == Some(strips) && l.is_parallel());
+    for column in inside.rev() {
+        draft.step(&nest::INTERCHANGE, Site::new(column.open, &[]));
     }
-    draft.step(&split::PASS, Site::new(strips.open, &[width]));
-    let strips = at(draft, strips.open.idx())?;
-    let column = at(draft, strips.open.idx() + 1)?;
-    draft.step(&nest::INTERCHANGE, Site::new(column.open, &[]));
-    let strips = at(draft, strips.open.idx())?;
-    at(draft, strips.end).filter(|l| l.depth == 0 && strips.depth == 0).map(|l| l.open)
+    true
+}
+
+/// Columns whose lines of memory all stay in the first-level cache, if they lie whole lines apart: then they share few
+/// of its sets.
+fn most_columns(k: &Kernel, columns: &LoopInfo) -> Option<i64> {
+    let variance = variance::Variance::of(k, columns)?;
+    let kept = |i: usize| match k.op(Value(i as u32)) {
+        Op::Load { buf, index, .. } | Op::Store { buf, index, .. }
+            if matches!(k.op(buf), Op::Param { .. }) =>
+        {
+            let Form::Linear(step) = variance.form(index) else { return None };
+            let size = k.ty(buf).dtype.size() as i64;
+            let bytes = step.saturating_mul(size).saturating_abs();
+            let shared = 1i64 << (bytes / LINE).trailing_zeros().min(SETS.trailing_zeros());
+            (bytes >= LINE && bytes % LINE == 0).then_some(WAYS * SETS / shared)
+        }
+        _ => None,
+    };
+    columns.body().filter_map(kept).min()
+}
+
+/// Makes blocks of a loop. Where its length is known, a shorter last block is a second loop.
+pub(super) fn split_apart(draft: &mut Draft, open: Value, block: i64) {
+    draft.step(&split::PASS, Site::new(open, &[block, split::APART]));
 }
 
 /// Cuts a loop over long bodies with arrays, whose iterations become lanes, behind the last whole
@@ -213,11 +233,12 @@ fn cut_lanes(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Value> {
     at(whole.end).filter(|rest| rest.depth == 0 && whole.depth == 0).map(|rest| rest.open)
 }
 
-/// Columns that are too few for a vector.
-const FEW: i64 = 5;
-
 /// Columns of a strip where memory is walked across.
 const STRIP: i64 = 64;
+
+/// Sets of the first-level cache of a core and lines of each, as x86-64 processors have had since 2008 and more.
+const SETS: i64 = 64;
+const WAYS: i64 = 8;
 
 /// Lines of memory that stay in the first-level cache while each is used a little.
 const LINES: i64 = 256;
@@ -276,8 +297,13 @@ fn prepare_groups(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Vec<Val
         let choice = Choice::of(k, &list, index, (caps, &knobs));
         let known = Some(choice.chosen);
         let Some(n) = l.len.filter(|_| l.is_parallel()) else {
-            if l.is_parallel() && l.innermost && choice.itself {
-                draft.step(&split::PASS, Site::new(l.open, &[knobs.block / 4]));
+            if l.is_parallel() && choice.itself {
+                let lanes = vectorize::site(k, &l, caps).map_or(1, |s| s.params[0]);
+                let block = match l.innermost {
+                    true => knobs.block / 4,
+                    false => jammed(k, &l, lanes, &knobs) * lanes,
+                };
+                split_apart(draft, l.open, block);
                 return None;
             }
             return known;
@@ -287,7 +313,7 @@ fn prepare_groups(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Vec<Val
             if n < 2 * block {
                 return known;
             }
-            draft.step(&split::PASS, Site::new(l.open, &[block]));
+            split_apart(draft, l.open, block);
             return None;
         }
         let Some(inner) = nest::inner_of(k, &l, &list).filter(|_| n < wanted) else { return known };
@@ -297,7 +323,7 @@ fn prepare_groups(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Vec<Val
             if m < 2 * block {
                 return known;
             }
-            draft.step(&split::PASS, Site::new(inner.open, &[block]));
+            split_apart(draft, inner.open, block);
         }
         let (list, index) = nest_at(draft, root)?;
         draft.step(&nest::MERGE, Site::new(list[index].open, &[]));
@@ -316,13 +342,17 @@ fn block_length(k: &Kernel, l: &LoopInfo, n: i64, (caps, knobs): (&Caps, &Knobs)
     let (step, most) = if l.innermost {
         (4 * lanes, knobs.block.max(4 * lanes))
     } else {
-        (lanes, knobs.jam.max(1) * lanes)
+        (lanes, jammed(k, l, lanes, knobs) * lanes)
     };
-    let per_thread = n / (knobs.spread * caps.threads.max(1) as i64);
-    let block = per_thread.clamp(step, most) / step * step;
-    // A block that divides the length spares the test for the last one.
-    let divides = (block / 2 / step + 1..=block / step).rev().find(|i| n % (i * step) == 0);
-    divides.map_or(block, |i| i * step)
+    let groups = knobs.spread * caps.threads.max(1) as i64;
+    let steps = (n + groups * step - 1) / (groups * step);
+    (steps * step).clamp(step, most / step * step)
+}
+
+/// Vectors of columns that are jammed: no more than have their lines of memory in the cache.
+fn jammed(k: &Kernel, l: &LoopInfo, lanes: i64, knobs: &Knobs) -> i64 {
+    let most = most_columns(k, l).map_or(knobs.jam, |columns| columns / lanes);
+    most.clamp(1, knobs.jam.max(1))
 }
 
 /// Which loops of a nest are worth vectorising.
@@ -409,7 +439,7 @@ fn vector_cost(k: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<f64> {
                         _ if variance::is_private(k, l, buf) => 1.0,
                         // Neighbours share lines of memory; what is far apart has the same place in
                         // caches, and pages of its own.
-                        Form::Linear(2) if staged => 2.0 + lanes / 2.0,
+                        Form::Linear(-2..=2) => 2.0 + lanes / 2.0,
                         Form::Linear(step) if staged && apart(step) > FAR => 2.0 + 4.0 * lanes,
                         Form::Linear(_) if staged => 2.0 + lanes,
                         // Lines are read before they are written, and written back.
@@ -438,6 +468,7 @@ fn vectorize_loop(draft: &mut Draft, caps: &Caps, open: Value) {
     let Some(l) = find_loop(&draft.kernel, Some(open)) else { return };
     let Some(site) = vectorize::site(&draft.kernel, &l, caps) else { return };
     let whole = l.len.is_none_or(|n| n >= site.params[0]);
+    let most = jammed(&draft.kernel, &l, site.params[0], &draft.knobs);
     draft.step(&vectorize::PASS, site);
     // What is long has enough to do already.
     let short = l.end - l.open.idx() <= JAMMED;
@@ -446,9 +477,7 @@ fn vectorize_loop(draft: &mut Draft, caps: &Caps, open: Value) {
         let list = loops(&draft.kernel);
         let Some(v) = list.into_iter().find(|v| v.open >= open) else { return };
         let trips = v.len.unwrap_or(UNKNOWN_TRIPS);
-        if let Some(factor) =
-            most_jammed(draft.knobs.jam).into_iter().find(|&f| f > 1 && trips >= f)
-        {
+        if let Some(factor) = most_jammed(most).into_iter().find(|&f| f > 1 && trips >= f) {
             draft.step(&jam::PASS, Site::new(v.open, &[factor]));
             jam_rest(draft, &v, trips % factor);
         }

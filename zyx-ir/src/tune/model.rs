@@ -7,11 +7,12 @@
 //! iteration, and closing the loop multiplies them. Numbers are cycles of a core of a few
 //! gigahertz; only their order matters.
 
-use super::cost::{op_weight, trips};
+use super::cost::{likelihood, op_weight, trips};
 use crate::caps::Caps;
 use crate::dtype::DTypeSet;
-use crate::ir::{Kernel, LoopKind, Op, Value};
+use crate::ir::{Builder, Kernel, LoopKind, Op, ParamInfo, Value};
 use crate::ops::BinaryOp;
+use crate::scalar::Scalar;
 
 /// Cycles from an addition to the next one that needs it.
 const LATENCY: f64 = 4.0;
@@ -23,6 +24,8 @@ const BARRIER: f64 = 30.0;
 const LINE: f64 = 64.0;
 const BYTES: f64 = 8.0;
 const CACHED_BYTES: f64 = 48.0;
+/// Bytes between lines that share one of two sets of the nearest cache: 64 sets of 64 bytes.
+const SET: f64 = 2048.0;
 /// Bytes that caches hold, and lines that the nearest one does.
 const CACHE: u64 = 2 << 20;
 const LINES: f64 = 256.0;
@@ -82,6 +85,27 @@ pub fn predict(kernel: &Kernel, caps: &Caps) -> f64 {
     run + Rates::of(caps).launch
 }
 
+/// [`predict`] of a kernel that serves several sizes, at one of them: with `values` as its last scalars, and
+/// buffers of these lengths.
+pub fn predict_at(kernel: &Kernel, values: &[u64], lens: &[u64], caps: &Caps) -> f64 {
+    let own = kernel.vars().len().saturating_sub(values.len());
+    let params = kernel.params().iter().zip(lens).map(|(info, &len)| ParamInfo { len, ..*info });
+    let mut out =
+        Builder::new(kernel.name()).with_arguments(params.collect(), kernel.vars().to_vec());
+    let mut map: Vec<Value> = Vec::with_capacity(kernel.ops().len());
+    for (_, op, ty) in kernel.iter() {
+        let value = match op {
+            Op::Var { slot } => (slot as usize).checked_sub(own).and_then(|i| values.get(i)),
+            _ => None,
+        };
+        map.push(match value {
+            Some(&bits) => out.constant(Scalar::from_bits(ty.dtype, bits)),
+            None => out.emit(op.map(|x| map[x.idx()]), ty),
+        });
+    }
+    predict(&out.finish(), caps)
+}
+
 /// Nanoseconds that a kernel as it was lowered takes at least on the whole of a device, its launch
 /// included: what it accesses is moved once, and what it computes is computed at full speed.
 pub fn least(kernel: &Kernel, caps: &Caps) -> f64 {
@@ -100,7 +124,7 @@ pub fn work(kernel: &Kernel) -> (f64, f64) {
         let now = times.last().copied().unwrap_or(1.0);
         match op {
             Op::Loop { len, .. } => times.push(now * trips(kernel, len) as f64),
-            Op::If { .. } => times.push(now),
+            Op::If { cond } => times.push(now * likelihood(kernel, cond)),
             Op::End { .. } => {
                 times.pop();
             }
@@ -126,6 +150,7 @@ struct Frame {
     bytes: f64,
     /// Storage that an iteration changes, and how often.
     chains: Vec<((Value, Value), f64)>,
+    /// Iterations; of a condition, the part of the turns in which it holds.
     len: f64,
     kind: Option<LoopKind>,
     /// Cycles that one thread takes for an iteration.
@@ -212,7 +237,9 @@ impl Walk<'_> {
                 let n = trips(self.kernel, len);
                 self.frames.push(Frame::new(v, n as f64, Some(kind)));
             }
-            Op::If { .. } => self.frames.push(Frame::new(v, 1.0, None)),
+            Op::If { cond } => {
+                self.frames.push(Frame::new(v, likelihood(self.kernel, cond), None));
+            }
             Op::End { .. } => self.close(),
             _ => {
                 let (cycles, bytes) = self.op(v, op);
@@ -242,7 +269,7 @@ impl Walk<'_> {
         let threads = self.caps.threads.max(1) as f64;
         let many = self.caps.threads >= MANY;
         let (cycles, bytes) = match frame.kind {
-            None => (frame.cycles, frame.bytes),
+            None => (frame.cycles * frame.len, frame.bytes * frame.len),
             Some(LoopKind::Serial | LoopKind::Parallel) => {
                 let each = frame.cycles.max(if many { 0.0 } else { waiting }) + TURN;
                 (each * frame.len, frame.bytes * frame.len)
@@ -320,9 +347,14 @@ impl Walk<'_> {
                         lane if lane.is_nan() => LINE / 8.0,
                         lane => (lane * size).clamp(size, LINE),
                     };
-                    // Lanes in lines of their own wait for each other; lines are read before they are
-                    // written.
-                    let apart = if lane * size >= LINE { 4.0 } else { 1.0 };
+                    // Lanes in lines of their own wait for each other, longer if the lines share a set of
+                    // the cache; lines are read before they are written.
+                    let apart = match lane * size {
+                        bytes if bytes < LINE => 1.0,
+                        _ if kept => 2.0,
+                        bytes if bytes % SET == 0.0 => 12.0,
+                        _ => 4.0,
+                    };
                     let written = if matches!(op, Op::Store { .. }) { 2.0 } else { 1.0 };
                     return (lanes * apart * written, lanes * each * written);
                 }
@@ -442,6 +474,53 @@ mod tests {
             estimate(&tune_with(&kernel, &cpu(), knobs).kernel, &cpu())
         };
         assert!(with(4) < 0.8 * with(1), "{} {}", with(4), with(1));
+    }
+
+    /// Threads, lanes, rows at once, strips and copies of bodies all end somewhere in these lengths.
+    #[test]
+    fn awkward_sizes_take_no_longer_on_a_cpu() {
+        type Sized = fn(i64) -> Kernel;
+        let kernels: [Sized; 9] = [
+            |n| samples::gelu(1024 * n + 7),
+            |n| samples::sum_rows(DType::F32, n, 1024),
+            |n| samples::sum_rows(DType::F32, 256, n),
+            |n| samples::sum_cols(DType::F32, n, 1024),
+            |n| samples::sum_cols(DType::F32, 1024, n),
+            |n| samples::softmax(n, 1024),
+            |n| samples::softmax(512, n),
+            |n| samples::transpose(n, 1024),
+            |n| samples::resume(n, 1024),
+        ];
+        let mut faults = Vec::new();
+        for vector_bytes in [32, 64, 256] {
+            let caps = Caps { vector_bytes, ..cpu() };
+            for (number, kernel) in kernels.iter().enumerate() {
+                let time = |n| predict(&crate::tune::optimize(&kernel(n), &caps), &caps) / n as f64;
+                let round = time(1024);
+                for n in [1021, 1023, 1025, 1031, 1042, 1147] {
+                    let ratio = time(n) / round;
+                    if ratio > 1.3 {
+                        faults.push((number, n, vector_bytes, ratio));
+                    }
+                }
+            }
+        }
+        assert!(faults.is_empty(), "{faults:?}");
+    }
+
+    #[test]
+    fn a_general_kernel_is_predicted_at_a_size() {
+        use crate::ir::{Family, Outline, Verified};
+        let kernel = |n| samples::chain(n);
+        let outline = |n| Outline::of(&Verified::new(&kernel(n)).unwrap()).unwrap();
+        let family = Family::new(&outline(1 << 20), false).with(&outline(1000));
+        let general = crate::tune::optimize(&family.kernel("general").unwrap(), &cpu());
+        let time = |n| {
+            let member = family.member(&outline(n)).unwrap();
+            predict_at(&general, member.values(), member.lens(), &cpu())
+        };
+        let own = predict(&crate::tune::optimize(&kernel(1 << 20), &cpu()), &cpu());
+        assert!(time(1 << 20) < 1.2 * own && 100.0 * time(1000) < own);
     }
 
     #[test]

@@ -11,9 +11,9 @@ use crate::caps::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
 use crate::passes::accumulate::Streams;
 use crate::passes::facts::Facts;
-use crate::passes::loops::LoopInfo;
+use crate::passes::loops::{LoopInfo, loops};
 use crate::passes::variance::{self, Form};
-use crate::passes::{Site, bind, jam, simplify, split, vectorize};
+use crate::passes::{Site, bind, cut, jam, simplify, split, vectorize};
 
 /// Rows of so many bytes are long enough that their ends do not matter.
 const ROW: i64 = 1 << 10;
@@ -32,14 +32,28 @@ pub(super) fn interleave(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     let count = draft.knobs.reduced;
     let groups = 4 * caps.threads.max(1) as i64;
     let fits = count > 1 && l.is_parallel();
-    let fits = fits && l.len.is_some_and(|n| n >= groups * count && n % count == 0);
-    if !fits || !is_sum_along_memory(&draft.kernel, &l, row, caps) {
+    let Some(n) = l.len.filter(|&n| fits && n >= groups * count) else { return false };
+    if !is_sum_along_memory(&draft.kernel, &l, row, caps) {
         return false;
     }
     // Far apart, so that each place is walked from row to row.
-    let apart = l.len.unwrap_or(0) / count;
-    draft.step(&split::PASS, Site::new(l.open, &[apart]));
-    let Some((list, index)) = nest_at(draft, root) else { return true };
+    let apart = n / count;
+    if n % count > 0 {
+        draft.step(&cut::PASS, Site::new(l.open, &[apart * count]));
+        let nests = loops(&draft.kernel).into_iter().filter(|l| l.depth == 0);
+        if let Some(rest) = nests.filter(|nest| nest.open >= root).nth(1) {
+            jam_rows(draft, caps, rest.open, [1, n % count]);
+        }
+    }
+    jam_rows(draft, caps, root, [apart, count]);
+    true
+}
+
+/// Runs the rows of a nest in groups of `count`, which are `apart`.
+fn jam_rows(draft: &mut Draft, caps: &Caps, root: Value, [apart, count]: [i64; 2]) {
+    let Some((list, index)) = nest_at(draft, root) else { return };
+    draft.step(&split::PASS, Site::new(list[index].open, &[apart]));
+    let Some((list, index)) = nest_at(draft, root) else { return };
     let parts = list[index];
     let row = list[index + 1..].iter().find(|c| c.open.idx() < parts.end && c.innermost);
     if let Some(row) = row
@@ -49,10 +63,12 @@ pub(super) fn interleave(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     }
     draft.step(&jam::PASS, Site::new(parts.open, &[count]));
     draft.whole(&simplify::PASS);
-    if let Some((list, index)) = nest_at(draft, root) {
+    // Of a single group of rows no loop is left.
+    if let Some((list, index)) = nest_at(draft, root)
+        && list[index].is_parallel()
+    {
         draft.step(&bind::PASS, Site::new(list[index].open, &[0, 0]));
     }
-    true
 }
 
 /// Whether a row is combined to one value and all it reads lies side by side.
@@ -109,7 +125,6 @@ pub(super) fn streams(k: &Kernel, l: &LoopInfo, knobs: &Knobs) -> Streams {
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::passes::loops::loops;
     use crate::passes::samples;
     use crate::tune;
 
@@ -140,6 +155,17 @@ mod tests {
             assert_eq!((row.kind, row.len), (LoopKind::Serial, Some(steps)), "{tuned}");
             assert_eq!(places(&tuned), 4, "{tuned}");
         }
+    }
+
+    #[test]
+    fn rows_that_are_left_over_are_a_nest_of_their_own() {
+        let tuned = tune::optimize(&samples::sum_rows(DType::F32, 67, 1024), &cpu());
+        let list = loops(&tuned);
+        let groups: Vec<_> = list.iter().filter(|l| l.kind == LoopKind::Group).collect();
+        assert_eq!(groups.iter().map(|l| l.len).collect::<Vec<_>>(), [Some(16)], "{tuned}");
+        let rows = list.iter().filter(|l| l.kind == LoopKind::Serial);
+        assert_eq!(rows.count(), 2, "{tuned}");
+        assert_eq!(places(&tuned), 4, "{tuned}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! columns at once.
 
 use super::Draft;
+use super::cpu::split_apart;
 use super::simt::{is_consecutive, merge_all, roots};
 use crate::caps::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
@@ -20,8 +21,7 @@ pub(super) fn interleave(draft: &mut Draft, root: Value) -> bool {
         list[index + 1..].iter().filter(|c| c.open.idx() < l.end).collect();
     let [child] = inside[..] else { return false };
     let count = draft.knobs.rows;
-    let fits = count > 1 && l.is_parallel();
-    let fits = fits && l.len.is_some_and(|n| n >= 2 * count && n % count == 0);
+    let fits = count > 1 && l.is_parallel() && l.len.is_none_or(|n| n >= 2 * count);
     if !fits || !is_scan(&draft.kernel, child) {
         return false;
     }
@@ -30,16 +30,26 @@ pub(super) fn interleave(draft: &mut Draft, root: Value) -> bool {
         draft.step(&peel::PASS, Site::new(child.open, &[]));
     }
     let Some((list, index)) = nest_at(draft, root) else { return true };
-    draft.step(&split::PASS, Site::new(list[index].open, &[count]));
+    if list[index].len.is_none() {
+        // Whole groups are one nest, the rows that they leave over another.
+        let rows = list[index].open;
+        draft.step(&jam::PASS, Site::new(rows, &[count]));
+        let open = loops(&draft.kernel).into_iter().filter(|l| l.depth == 0 && l.open >= rows);
+        for nest in open.take(2).collect::<Vec<_>>().into_iter().rev() {
+            draft.step(&bind::PASS, Site::new(nest.open, &[0, 0]));
+        }
+        return true;
+    }
+    split_apart(draft, list[index].open, count);
     let Some((list, index)) = nest_at(draft, root) else { return true };
-    let outer = list[index];
-    let rows = list[index + 1..].iter().find(|c| c.open.idx() < outer.end && c.is_parallel());
-    if let Some(rows) = rows {
-        draft.step(&jam::PASS, Site::new(rows.open, &[count]));
+    let groups = list[index];
+    // The rows of whole groups, and those of the last one.
+    for rows in list.iter().filter(|l| l.parent == Some(index) && l.is_parallel()).rev() {
+        if let Some(n) = rows.len.filter(|&n| n > 1) {
+            draft.step(&jam::PASS, Site::new(rows.open, &[n]));
+        }
     }
-    if let Some((list, index)) = nest_at(draft, root) {
-        draft.step(&bind::PASS, Site::new(list[index].open, &[0, 0]));
-    }
+    draft.step(&bind::PASS, Site::new(groups.open, &[0, 0]));
     true
 }
 
@@ -147,6 +157,22 @@ buffer 1 : f32[32768] write
                 if matches!(tuned.op(buf), Op::Param { .. }))
         });
         assert_eq!(loads.count(), COLUMNS as usize, "{tuned}");
+    }
+
+    #[test]
+    fn rows_that_are_left_over_are_interleaved_too() {
+        let kernel = samples::resume(19, 100);
+        let caps = Caps { vector_bytes: 64, masked: true, threads: 2, ..Caps::default() };
+        let tuned = tune::optimize(&kernel, &caps);
+        let list = loops(&tuned);
+        assert_eq!((list[0].kind, list[0].len), (LoopKind::Group, Some(5)), "{tuned}");
+        let stores = |l: &LoopInfo| {
+            let is_result = |buf: Value| matches!(tuned.op(buf), Op::Param { .. });
+            let ops = l.body().map(|i| tuned.op(Value(i as u32)));
+            ops.filter(|op| matches!(op, Op::Store { buf, .. } if is_result(*buf))).count()
+        };
+        let steps = list.iter().filter(|l| l.kind == LoopKind::Serial);
+        assert_eq!(steps.map(stores).collect::<Vec<_>>(), [4, 3], "{tuned}");
     }
 
     #[test]

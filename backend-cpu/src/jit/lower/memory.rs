@@ -9,7 +9,8 @@
 //! on AVX2, all of them on NEON) go lane by lane.
 
 use super::super::machine::{
-    Addr, Bools, Class, ConstData, Effect, Extend, Inst, Place, Reg, Shape, Test, VecInst, Vop,
+    Addr, Bools, Class, Cond, ConstData, Effect, Extend, Inst, Operand, Place, Reg, Shape, Size,
+    Test, VecInst, Vop,
 };
 use super::super::x86::asm::VOp;
 use super::address::{Affine, Root};
@@ -242,6 +243,7 @@ impl Lower<'_> {
             (Spot::Row(index), Some(cond)) if self.can_mask(ty) => {
                 let mask = self.access_mask(Some(cond), &guard.tests, ty)?;
                 let addr = self.address(root, &index, element);
+                let addr = self.address_if_any(addr, root, mask, ty)?;
                 let dst = self.load_masked(addr, ty, mask);
                 self.set(value, Val::Vec(dst));
                 Ok(())
@@ -462,7 +464,7 @@ impl Lower<'_> {
 
     /// `bits` if all tests hold, else zero.
     pub(super) fn zero_unless(&mut self, bits: Reg, tests: &[Test]) -> Reg {
-        let size = super::Size::B64;
+        let size = Size::B64;
         let zero = self.imm(0);
         tests.iter().fold(bits, |x, &test| {
             let dst = self.new_reg(Class::Gpr);
@@ -507,6 +509,24 @@ impl Lower<'_> {
             mask = self.vec3(VOp::Vpandd, len, mask, keep);
         }
         Ok(mask)
+    }
+
+    /// The address of a masked load, or the start of the buffer if no lane takes part. Such an address may lie outside of
+    /// all memory, and a processor takes hundreds of cycles to find out that nothing is read there.
+    fn address_if_any(&mut self, addr: Addr, root: Root, mask: Reg, ty: Type) -> Result<Addr> {
+        let len = self.len(ty)?;
+        let bits = match self.isa.bools() {
+            Bools::MaskRegister => self.mask_bits(mask, ty.lanes),
+            Bools::WideLanes if ty.dtype.size() == 8 => self.read_gpr(VOp::Vmovmskpd, len, mask),
+            Bools::WideLanes => self.read_gpr(VOp::Vmovmskps, len, mask),
+        };
+        let size = Size::B64;
+        let test = Test { size, cond: Cond::NotEqual, a: bits, b: Operand::Imm(0) };
+        let start = self.address(root, &Affine::default(), 1);
+        let (x, y) = (self.address_reg(addr), self.address_reg(start));
+        let dst = self.new_reg(Class::Gpr);
+        self.push(Inst::Select { size, dst, test, x, y });
+        Ok(Addr::at(dst, 0))
     }
 
     pub(super) fn load_masked(&mut self, addr: Addr, ty: Type, mask: Reg) -> Reg {

@@ -392,7 +392,7 @@ impl Lower<'_> {
         self.load_value(value, Addr::frame(result))
     }
 
-    fn address_reg(&mut self, addr: Addr) -> Reg {
+    pub(super) fn address_reg(&mut self, addr: Addr) -> Reg {
         if let (Base::Reg(base), false, 0) = (addr.base, addr.index.is_some(), addr.disp) {
             return base;
         }
