@@ -4,7 +4,7 @@ mod common;
 
 use common::device;
 use std::time::{Duration, Instant};
-use zyx_tests::zyx_core::{DType, Device, Param, Result, Rng, Stats, Tensor};
+use zyx_tests::zyx_core::{DType, Device, Error, Param, Result, Rng, Stats, Tensor};
 
 fn matrix(rows: usize, columns: usize, seed: u64, device: &Device) -> Result<Tensor> {
     let x = Tensor::randn([rows, columns], DType::F32, &mut Rng::seed(seed), device)?;
@@ -114,7 +114,7 @@ fn many_reads_of_a_pending_product_compute_it_twice_at_most() -> Result<()> {
         let start = Instant::now();
         let element = y.slice(0, i..i + 1)?.slice(1, i..i + 1)?.reshape(())?;
         element.item::<f32>()?;
-        Ok::<_, zyx_tests::zyx_core::Error>(start.elapsed())
+        Ok::<_, Error>(start.elapsed())
     };
     let product = || {
         let start = Instant::now();
