@@ -6,7 +6,7 @@ mod common;
 
 use std::cell::RefCell;
 use zyx_backend_cpu::{Config, Cpu};
-use zyx_tests::tolerance::{largest, round, ulp, unit_roundoff};
+use zyx_tests::tolerance::{largest, round, smallest_normal, ulp, unit_roundoff};
 use zyx_tests::zyx_core::hal::Flash;
 use zyx_tests::zyx_core::{
     Attention, CrossEntropy, DType, Device, Reduction, Reference, Result, Runtime, Tensor,
@@ -173,15 +173,16 @@ fn softmax_and_logarithms_of_sums() -> Result<()> {
             wrong.compare(&what("logsumexp"), &y, &want, 1.0)?;
             let want = each(&|r, i| of[r].share(i) * dy[r]);
             wrong.compare(&what("logsumexp'"), &dx, &want, 0.0)?;
-            let running = |r: usize, i: usize| Row::of(&rows[r][..=i]);
+            let prefixes = |row: &Vec<f64>| (0..n).map(|i| Row::of(&row[..=i])).collect();
+            let running: Vec<Vec<Row>> = rows.iter().map(prefixes).collect();
             let (y, dx, dy) = both(&x, |x| x.logcumsumexp(-1))?;
             let want = each(&|r, i| {
-                let of = running(r, i);
+                let of = &running[r][i];
                 of.top + of.sum.ln()
             });
             wrong.compare(&what("logcumsumexp"), &y, &want, 1.0)?;
             let want = each(&|r, j| {
-                let of = |i: usize| running(r, i).share(j) * dy[r * n + i];
+                let of = |i: usize| running[r][i].share(j) * dy[r * n + i];
                 total((j..n).map(of))
             });
             wrong.compare(&what("logcumsumexp'"), &dx, &want, n as f64)?;
@@ -461,11 +462,12 @@ impl Exact {
 /// Attention in `f64` under a mask, with the gradients of its sum weighted by `dy`. Scores are numbers of the
 /// dtype that sums have, in which those beside a mask vanish.
 fn exact(
-    (Sizes([rows, keys, width, values]), acc): (Sizes, DType),
+    (Sizes([rows, keys, width, values]), dtype): (Sizes, DType),
     [q, k, v]: [&[f64]; 3],
     (scale, mask): (f64, &Mask<'_>),
     dy: &[f64],
 ) -> Exact {
+    let acc = dtype.accumulator();
     let lengths = [rows * values, rows * width, keys * width, keys * values];
     let mut exact = Exact(lengths.map(|n| vec![[0.0; 2]; n]));
     for i in 0..rows {
@@ -483,8 +485,10 @@ fn exact(
         let mean = total((0..keys).map(|j| of.share(j) * slopes[j]));
         for (j, slope) in slopes.into_iter().enumerate() {
             let share = of.share(j);
-            let (own, size) =
-                (scale * share * (slope - mean), scale * share * (8.0 + slope.abs() + mean.abs()));
+            let own = scale * share * (slope - mean);
+            // Below the normal numbers a half has fewer digits.
+            let least = smallest_normal(dtype);
+            let size = scale * (share * (8.0 + slope.abs() + mean.abs()) + least);
             for e in 0..values {
                 let (dy, v) = (dy[i * values + e], v[j * values + e]);
                 exact.add(0, i * values + e, [share, v], [share, 2.0]);
@@ -528,11 +532,14 @@ fn attend(device: &Device, dtypes: &[DType], sizes: &[Sizes]) -> Result<()> {
             ("nothing seen and causal", true, Some(&nothing)),
         ];
         for (name, is_causal, mask) in masks {
-            // Scores of about so much, that differ by little.
-            let bases: &[f64] = if mask.is_some() {
-                &[0.0]
-            } else {
-                &[0.0, 1024.0, -1024.0, 1048576.0, 1073741824.0]
+            // Products of about so much. Whole numbers that they differ by are exact, or
+            // vanish beside the largest.
+            let bases: &[f64] = match (mask, dtype) {
+                (Some(_), _) => &[0.0],
+                (None, DType::F16) => &[0.0, 1024.0, -1048576.0, 4194304.0],
+                (None, _) => {
+                    &[0.0, 1024.0, -1048576.0, 4194304.0, 1.099511627776e12, -1.2676506002282294e30]
+                }
             };
             for &base in bases {
                 let root = base.abs().sqrt().max(1.0);
@@ -587,7 +594,7 @@ fn attend(device: &Device, dtypes: &[DType], sizes: &[Sizes]) -> Result<()> {
                     mask + if is_causal { causal(i, j) } else { all(i, j) }
                 };
                 let inputs = [&data[0][..], &data[1], &data[2]];
-                let want = exact((sizes, wide), inputs, (scale, &sum), &dy);
+                let want = exact((sizes, dtype), inputs, (scale, &sum), &dy);
                 // Weights, and in gradients those of scores, are rounded to halves before products.
                 let halves = unit_roundoff(dtype) / unit_roundoff(wide) / 16.0;
                 for (i, (got, want)) in [&y].into_iter().chain(&gradients).zip(&want.0).enumerate()
