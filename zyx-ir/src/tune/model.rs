@@ -352,7 +352,7 @@ impl Walk<'_> {
                     let apart = match lane * size {
                         bytes if bytes < LINE => 1.0,
                         _ if kept => 2.0,
-                        bytes if bytes % SET == 0.0 => 12.0,
+                        bytes if self.caps.threads < MANY && bytes % SET == 0.0 => 12.0,
                         _ => 4.0,
                     };
                     let written = if matches!(op, Op::Store { .. }) { 2.0 } else { 1.0 };
