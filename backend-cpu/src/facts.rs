@@ -142,7 +142,12 @@ impl Facts {
             // A later store must wait until the value has served its other uses.
             let early =
                 other.store.is_some() && q < other.effective && other.effective < last_use[q];
-            j == i || !(between || early)
+            // A value that is in the slot already must have served its uses when this one is computed.
+            let late = other.store.is_some_and(|earlier| {
+                let in_slot = self.target[earlier.idx()] == Some(slot);
+                in_slot && earlier.idx() < q && q < last_use[earlier.idx()]
+            });
+            j == i || !(between || early || late)
         });
         if computed && quiet && parents[q] == parents[p] && self.target[q].is_none() {
             self.target[q] = Some(slot);

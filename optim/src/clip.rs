@@ -54,14 +54,16 @@ pub fn total_norm(gradients: &[Option<Tensor>], p: f64) -> Result<Tensor> {
     let Some((first, rest)) = each.split_first() else {
         return Err(refuse("total_norm", "there is no gradient".to_owned()));
     };
-    attribute(Location::caller(), || -> Result<Tensor> {
+    let here = Location::caller();
+    let total = attribute(here, || -> Result<Tensor> {
         if p == 2.0 {
             return Ok(rest.iter().try_fold(first.clone(), |sum, x| sum.add(x))?.sqrt());
         }
         let widest = each.iter().map(Tensor::dtype).fold(first.dtype(), DType::promote);
         let each: Vec<Tensor> = each.iter().map(|norm| norm.cast(widest)).collect();
         Tensor::stack(&each.iter().collect::<Vec<_>>(), 0)?.vector_norm(p, ..)
-    })
+    });
+    total.map_err(|error| error.at(here))
 }
 
 /// Gradients scaled by `max / norm` where that is less than 1: [`clip_norm`] by another norm.
@@ -96,8 +98,9 @@ pub fn clip_to_norm(
         let wide = gradient.dtype().accumulator();
         Ok(gradient.cast(wide).mul(factor.cast(wide))?.cast(gradient.dtype()))
     };
+    let here = Location::caller();
     let scaled = gradients.iter().map(|gradient| gradient.as_ref().map(scale).transpose());
-    attribute(Location::caller(), || scaled.collect())
+    attribute(here, || scaled.collect::<Result<_>>()).map_err(|error| error.at(here))
 }
 
 #[track_caller]

@@ -40,6 +40,8 @@ const NO_ROW: &[(&str, &[&str])] = &[
         &[
             "shape",
             "dtype",
+            "positions_within",
+            "unchecked_indices",
             "device",
             "rank",
             "numel",

@@ -289,21 +289,24 @@ pub fn known(device: &Device) {
         let w = Tensor::from_slice(&[0.5f32; 12], [4, 3], device)?;
         let i = Tensor::new([3i64, 0, 2], device)?;
         let float = Tensor::new([0.5f32, 9.0, -3.0], device)?;
-        let known: Vec<(&str, Tensor)> = vec![
-            ("data", i.clone()),
-            ("a part of data", i.slice(0, 1..)?),
-            ("arithmetic", i.add(7)?.remainder(4)?),
-            ("a clamp", i.mul(1 << 20)?.clamp(0, 3)?),
-            ("a clamp of floats", float.mul(&float)?.clamp(0.0, 3.0)?.floor().cast(DType::I64)),
-            ("positions", w.argmax(0)?),
-            ("an order", w.t().argsort(1, false)?.flatten()),
-            ("largest", w.topk(2, 0, true)?.1.flatten()),
-            ("a choice", i.lt(2)?.where_(&i, 1i64)?),
-            ("a product", Tensor::iota(2, DType::I64, device).mul(2)?.add(1)?),
-        ];
-        for (what, index) in &known {
+        // Made anew for each use: an index that was computed once may be kept.
+        let known = || -> Result<Vec<(&str, Tensor)>> {
+            Ok(vec![
+                ("data", i.clone()),
+                ("a part of data", i.slice(0, 1..)?),
+                ("arithmetic", i.add(7)?.remainder(4)?),
+                ("a clamp", i.mul(1 << 20)?.clamp(0, 3)?),
+                ("a clamp of floats", float.mul(&float)?.clamp(0.0, 3.0)?.floor().cast(DType::I64)),
+                ("positions", w.argmax(0)?),
+                ("an order", w.t().argsort(1, false)?.flatten()),
+                ("largest", w.topk(2, 0, true)?.1.flatten()),
+                ("a choice", i.lt(2)?.where_(&i, 1i64)?),
+                ("a product", Tensor::iota(2, DType::I64, device).mul(2)?.add(1)?),
+            ])
+        };
+        for ((what, index), (_, again)) in known()?.into_iter().zip(known()?) {
             let (checked, unchecked) =
-                (w.index_select(0, index)?, w.index_select(0, &index.unchecked_indices())?);
+                (w.index_select(0, &index)?, w.index_select(0, &again.unchecked_indices())?);
             let launches = |y: &Tensor| -> Result<u64> {
                 let before = device.stats().launches;
                 y.realize()?;

@@ -140,7 +140,9 @@ fn named(name: &str, error: &Error, source: &Source) -> Result<(), String> {
         Error::Format { .. } | Error::Io { .. } => name.contains("::") || text.contains(last),
         Error::NoDevice { .. } if name == "Runtime::device" => true,
         // Layers and optimizers consist of methods that name themselves.
-        _ if name.contains("::") || name.starts_with("clip") => text.contains(": "),
+        _ if name.contains("::") || name.starts_with("clip") || name == "total_norm" => {
+            text.contains(": ")
+        }
         _ => text.contains(last),
     };
     if !expected || text.len() < last.len() + 10 {

@@ -17,9 +17,11 @@ impl Tensor {
     /// Negative positions count from the end of `extent` elements; `i64`.
     #[track_caller]
     pub(crate) fn wrapped(&self, op: &'static str, extent: usize) -> Result<Tensor> {
-        let index = self.within(op, -(extent as i64), extent, None)?.cast(DType::I64);
+        // No axis is longer than an `i64` counts; a caller may ask all the same.
+        let end = i64::try_from(extent).unwrap_or(i64::MAX);
+        let index = self.within(op, -end, extent, None)?.cast(DType::I64);
         let below = index.combine(BinaryOp::Lt, &index.like(0.0));
-        let extent = index.constant(Scalar::from(extent as i64));
+        let extent = index.constant(Scalar::from(end));
         Ok(below.select(&index.combine(BinaryOp::Add, &extent), &index))
     }
 
