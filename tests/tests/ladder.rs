@@ -161,7 +161,8 @@ fn checked_mode_reports_a_wrong_kept_value() {
     let x = Tensor::from_slice(&numbers, [2, 64], &device).expect("128 numbers");
     let sums = || -> Result<Tensor> { x.mul(&x)?.sub(1.0)?.mul(&x)?.sum(1) };
     let sums = sums().expect("two sums");
-    let error = sums.minimum(-1000.0).and_then(|y| y.to_vec::<f32>()).expect_err("the sums are wrong");
+    let error =
+        sums.minimum(-1000.0).and_then(|y| y.to_vec::<f32>()).expect_err("the sums are wrong");
     let error = error.to_string();
     assert!(error.starts_with("sum: the plan gives "), "{error}");
     assert!(error.contains(&format!(", at {}:", file!())), "{error}");
