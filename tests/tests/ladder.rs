@@ -167,3 +167,15 @@ fn checked_mode_reports_a_wrong_kept_value() {
     assert!(error.starts_with("sum: the plan gives "), "{error}");
     assert!(error.contains(&format!(", at {}:", file!())), "{error}");
 }
+
+/// So is a wrong kernel of `where` and what it chooses from.
+#[test]
+fn checked_mode_reports_a_wrong_choice() {
+    let device = adding_in_chains();
+    let [x, y] = [[1.5f32, 2.5, 3.5], [2.5, 2.5, 1.5]]
+        .map(|numbers| Tensor::from_slice(&numbers, [3], &device).expect("three numbers"));
+    let chosen = || -> Result<Vec<f32>> { x.lt(&y)?.where_(x.mul(&x)?, y.mul(&y)?)?.to_vec() };
+    let error = chosen().expect_err("both products are wrong").to_string();
+    let reason = "the plan gives 3 at [0], where operation by operation it is 2.25";
+    assert!(error.contains(reason), "{error}");
+}

@@ -6,7 +6,8 @@
 //! elements about, is far larger than its operands (the products before a contraction's sum, which would not
 //! fit), or is handled: all its users choose from it by `where`, since a formula may be infinite where it is
 //! not chosen, or test it for NaN and infinities. Such a
-//! twin is looked at if the result of one of its users is not finite though all stored operands are.
+//! twin is looked at if the result of one of its users is not finite though all stored operands are. What is
+//! handled is computed by itself nevertheless, so that what chooses from it is a kernel of one operation.
 //!
 //! Since twins share no memory with the tensors, the plan afterwards is the very one that runs without checked
 //! mode, with its fusion, donation and replay. Values that it keeps for later are results, too. They round
@@ -323,7 +324,7 @@ impl<'a> Twins<'a> {
             };
             let tensor = twin.tensor.twin(Some(op), sources.into_iter());
             let exact = op.computes_nothing() || matches!(op, Op::Const { .. } | Op::Iota);
-            if exact || !twin.stored {
+            if exact || is_pending(&twin.tensor) {
                 tensors.push(tensor);
                 continue;
             }
@@ -381,10 +382,13 @@ impl<'a> Twins<'a> {
             let stored = twin.asked || !(moves || large || twin.handled);
             self.twins[at].base = if stored { n } else { base };
             self.twins[at].stored = stored;
+            // What is handled is not looked at, but what chooses from it is to be a kernel of one operation.
+            if stored || !(moves || large) {
+                self.compute(&self.twins[at].tensor)?;
+            }
             if !stored || n == 0 {
                 continue;
             }
-            self.compute(&self.twins[at].tensor)?;
             self.twins[at].finite = self.is_finite(&self.twins[at].tensor)?;
             if !self.twins[at].finite {
                 self.blame(at)?;
