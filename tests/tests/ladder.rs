@@ -176,6 +176,6 @@ fn checked_mode_reports_a_wrong_choice() {
         .map(|numbers| Tensor::from_slice(&numbers, [3], &device).expect("three numbers"));
     let chosen = || -> Result<Vec<f32>> { x.lt(&y)?.where_(x.mul(&x)?, y.mul(&y)?)?.to_vec() };
     let error = chosen().expect_err("both products are wrong").to_string();
-    let reason = "the plan gives 3 at [0], where operation by operation it is 2.25";
+    let reason = "the plan gives 3.0 at [0], where operation by operation it is 2.25";
     assert!(error.contains(reason), "{error}");
 }
