@@ -122,12 +122,9 @@ fn the_ladder_names_the_guilty_layer() {
     named::<DEVICE>();
 }
 
-/// A kernel of several operations that computes something else than they do is reported by checked mode, with the
-/// operation, the position and the lines.
-#[test]
-fn checked_mode_reports_a_wrong_plan() {
+/// A device in checked mode that adds where a kernel of several products multiplies: operations alone are right.
+fn adding_in_chains() -> Device {
     let faults = Faults::default();
-    // Operations alone are right.
     faults.miscompile(|kernel| {
         let text = kernel.to_string();
         let products = text.lines().filter(|line| line.contains(" mul ") && line.contains(": f32"));
@@ -138,6 +135,14 @@ fn checked_mode_reports_a_wrong_plan() {
     let device = runtime.device("reference").expect("always present");
     device.set_optimizer(Optimizer::Off);
     device.set_checked(true);
+    device
+}
+
+/// A kernel of several operations that computes something else than they do is reported by checked mode, with the
+/// operation, the position and the lines.
+#[test]
+fn checked_mode_reports_a_wrong_plan() {
+    let device = adding_in_chains();
     let x = Tensor::from_slice(&[1.5f32, 2.5, 3.5], [3], &device).expect("three numbers");
     let right = x.sub(1.0).and_then(|y| y.mul(&x)).and_then(|y| y.to_vec::<f32>());
     assert_eq!(right.expect("one product"), [0.75, 3.75, 8.75]);
@@ -146,4 +151,31 @@ fn checked_mode_reports_a_wrong_plan() {
     let start = "mul: the plan gives 3.5 at [0], where operation by operation it is 1.875";
     assert!(error.starts_with(start), "{error}");
     assert!(error.contains(&format!(", at {}:", file!())), "{error}");
+}
+
+/// So is a wrong value that is only kept, on the way to one that is right.
+#[test]
+fn checked_mode_reports_a_wrong_kept_value() {
+    let device = adding_in_chains();
+    let numbers: Vec<f32> = (0..128).map(|i| i as f32 / 64.0 + 1.0).collect();
+    let x = Tensor::from_slice(&numbers, [2, 64], &device).expect("128 numbers");
+    let sums = || -> Result<Tensor> { x.mul(&x)?.sub(1.0)?.mul(&x)?.sum(1) };
+    let sums = sums().expect("two sums");
+    let error =
+        sums.minimum(-1000.0).and_then(|y| y.to_vec::<f32>()).expect_err("the sums are wrong");
+    let error = error.to_string();
+    assert!(error.starts_with("sum: the plan gives "), "{error}");
+    assert!(error.contains(&format!(", at {}:", file!())), "{error}");
+}
+
+/// So is a wrong kernel of `where` and what it chooses from.
+#[test]
+fn checked_mode_reports_a_wrong_choice() {
+    let device = adding_in_chains();
+    let [x, y] = [[1.5f32, 2.5, 3.5], [2.5, 2.5, 1.5]]
+        .map(|numbers| Tensor::from_slice(&numbers, [3], &device).expect("three numbers"));
+    let chosen = || -> Result<Vec<f32>> { x.lt(&y)?.where_(x.mul(&x)?, y.mul(&y)?)?.to_vec() };
+    let error = chosen().expect_err("both products are wrong").to_string();
+    let reason = "the plan gives 3.0 at [0], where operation by operation it is 2.25";
+    assert!(error.contains(reason), "{error}");
 }

@@ -6,10 +6,12 @@
 //! elements about, is far larger than its operands (the products before a contraction's sum, which would not
 //! fit), or is handled: all its users choose from it by `where`, since a formula may be infinite where it is
 //! not chosen, or test it for NaN and infinities. Such a
-//! twin is looked at if the result of one of its users is not finite though all stored operands are.
+//! twin is looked at if the result of one of its users is not finite though all stored operands are. What is
+//! handled is computed by itself nevertheless, so that what chooses from it is a kernel of one operation.
 //!
 //! Since twins share no memory with the tensors, the plan afterwards is the very one that runs without checked
-//! mode, with its fusion, donation and replay. Its results round differently. So where they differ by more
+//! mode, with its fusion, donation and replay. Values that it keeps for later are results, too. They round
+//! differently. So where they differ by more
 //! than a few units of the largest element, the twins are computed again, each with a relative error of some
 //! units in the last place. A result that differs by much more than those do is a fault of the plan. Results that hang on
 //! rounding, as a position of nearly equal maxima, decide nothing.
@@ -20,10 +22,10 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::Op;
 use crate::ops::{TernaryOp, UnaryOp};
-use crate::runtime::{Bound, Device, Note, Place};
+use crate::runtime::{Bound, Buffer, Device, Note, Place};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
-use crate::tensor::{History, Tensor};
+use crate::tensor::{History, Tensor, WeakTensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::panic::Location;
@@ -55,13 +57,26 @@ pub(super) fn realize(device: &Device, outputs: &[Output<'_>], given: &[Tensor])
     twins.check_all()?;
     let results: Vec<Option<usize>> =
         tensors.iter().map(|tensor| twins.position(&walk, tensor)).collect();
+    // Handles would have values kept that the program does not hold.
+    let originals = twins.originals(&walk);
     drop(walk);
     for &result in results.iter().flatten() {
         twins.compute(&twins.twins[result].tensor)?;
     }
     if outputs.iter().all(|(_, going)| *going) {
         realize_unchecked(device, &tensors, given, true)?;
-        return twins.compare(&tensors, &results).map(|()| true);
+        let found = tensors.iter().zip(&results);
+        let mut found: Vec<(Buffer, usize)> =
+            found.filter_map(|(tensor, twin)| Some((tensor.known_value()?, (*twin)?))).collect();
+        for (twin, original) in originals {
+            // Computed on the way and kept: it is not computed again when it is asked for.
+            let Some(kept) = original.value() else { continue };
+            if !twins.twins[twin].asked {
+                twins.compute(&twins.twins[twin].tensor)?;
+                found.push((kept, twin));
+            }
+        }
+        return twins.compare(&found).map(|()| true);
     }
     // Values that stay pending beside their buffers have no plan of their own.
     for ((tensor, going), result) in outputs.iter().zip(results) {
@@ -211,19 +226,27 @@ impl<'a> Twins<'a> {
         }
     }
 
-    /// Compares what a plan gave with the twins of the same tensors.
+    /// The tensors that have to be computed, not held, and the numbers of their twins.
+    fn originals(&self, walk: &Walk) -> Vec<(usize, WeakTensor)> {
+        let twins = walk.order.iter().map(|&at| (self.positions[at as usize], at));
+        let pending = twins.filter(|(twin, _)| self.twins[*twin].op.is_some());
+        pending.map(|(twin, at)| (twin, walk.entries[at as usize].tensor.downgrade())).collect()
+    }
+
+    /// Compares what a plan gave with the twins that have these numbers, which are computed.
     #[track_caller]
-    fn compare(&self, tensors: &[&Tensor], twins: &[Option<usize>]) -> Result<()> {
+    fn compare(&self, results: &[(Buffer, usize)]) -> Result<()> {
         let mut disturbed: Option<Vec<Vec<Vec<Scalar>>>> = None;
-        let asked: Vec<usize> = twins.iter().flatten().copied().collect();
-        let pairs =
-            tensors.iter().zip(twins).filter_map(|(&tensor, twin)| Some((tensor, (*twin)?)));
-        for (number, (tensor, twin)) in pairs.enumerate() {
-            let twin = &self.twins[twin];
-            if self.bytes(tensor)? == self.bytes(&twin.tensor)? {
+        let numbers: Vec<usize> = results.iter().map(|(_, twin)| *twin).collect();
+        for (number, (buffer, twin)) in results.iter().enumerate() {
+            let twin = &self.twins[*twin];
+            let tensor = &twin.tensor;
+            let (found, expected) = (self.bytes_of(tensor, buffer)?, self.bytes(tensor)?);
+            if found == expected {
                 continue;
             }
-            let (found, expected) = (self.read(tensor)?, self.read(&twin.tensor)?);
+            let [found, expected] =
+                [found, expected].map(|bytes| Scalar::read_all(tensor.dtype(), &bytes));
             let ulp = NOISE_ULPS * roundoff(tensor.dtype());
             let largest = expected.iter().map(|x| x.to_f64().abs()).filter(|x| x.is_finite());
             let few = MARGIN * ulp * largest.fold(0.0, f64::max);
@@ -234,8 +257,8 @@ impl<'a> Twins<'a> {
                 continue;
             }
             if disturbed.is_none() {
-                disturbed =
-                    Some((0..RUNS).map(|run| self.disturbed(run, &asked)).collect::<Result<_>>()?);
+                let runs = (0..RUNS).map(|run| self.disturbed(run, &numbers));
+                disturbed = Some(runs.collect::<Result<_>>()?);
             }
             let runs = disturbed.iter().flatten().map(|run| &run[number]);
             let moved = runs.flat_map(|run| run.iter().zip(&expected)).map(|(x, y)| distance(x, y));
@@ -259,27 +282,24 @@ impl<'a> Twins<'a> {
     #[track_caller]
     fn disturbed(&self, run: u64, asked: &[usize]) -> Result<Vec<Vec<Scalar>>> {
         let mut random = 0x9e37_79b9_7f4a_7c15 ^ run;
+        // On the host: a pending product would be fused with what is computed from it.
         let mut noisy = |tensor: Tensor| {
-            if !tensor.dtype().is_float() || tensor.numel() == 0 {
+            let dtype = tensor.dtype();
+            if !dtype.is_float() || tensor.is_empty() {
                 return Ok(tensor);
             }
-            let unit = NOISE_ULPS * roundoff(tensor.dtype());
-            let factor = |_| {
+            self.compute(&tensor)?;
+            let unit = NOISE_ULPS * roundoff(dtype);
+            let mut bytes = Vec::with_capacity(tensor.numel() * dtype.size());
+            for x in self.read(&tensor)? {
                 random ^= random << 13;
                 random ^= random >> 7;
                 random ^= random << 17;
-                1.0 + unit * if random & 1 == 0 { 1.0 } else { -1.0 }
-            };
-            let factors: Vec<f64> = (0..tensor.numel()).map(factor).collect();
-            let shape = tensor.shape().clone();
-            // Not every device stores `f64`.
-            let factors = if tensor.dtype() == DType::F64 {
-                Tensor::from_slice(&factors, shape, self.device)?
-            } else {
-                let factors: Vec<f32> = factors.into_iter().map(|x| x as f32).collect();
-                Tensor::from_slice(&factors, shape, self.device)?
-            };
-            tensor.mul(factors.cast(tensor.dtype()))
+                let factor = 1.0 + if random & 1 == 0 { unit } else { -unit };
+                let x = Scalar::from_f64(dtype, x.to_f64() * factor);
+                bytes.extend_from_slice(&x.bits().to_le_bytes()[..dtype.size()]);
+            }
+            Tensor::from_bytes(&bytes, dtype, tensor.shape().clone(), self.device)
         };
         let mut values: FxHashMap<usize, Tensor> = FxHashMap::default();
         let mut tensors: Vec<Tensor> = Vec::with_capacity(self.twins.len());
@@ -304,20 +324,19 @@ impl<'a> Twins<'a> {
             };
             let tensor = twin.tensor.twin(Some(op), sources.into_iter());
             let exact = op.computes_nothing() || matches!(op, Op::Const { .. } | Op::Iota);
-            if exact || !twin.stored {
+            if exact || is_pending(&twin.tensor) {
                 tensors.push(tensor);
                 continue;
             }
             // One by one, as the twins: a plan of all would have the fault that is looked for.
             self.compute(&tensor)?;
-            let tensor = noisy(tensor)?;
-            self.compute(&tensor)?;
-            tensors.push(tensor);
+            tensors.push(noisy(tensor)?);
         }
-        let asked: Vec<&Tensor> = asked.iter().map(|&at| &tensors[at]).collect();
-        let pending: Vec<&Tensor> = asked.iter().copied().filter(|x| is_pending(x)).collect();
-        realize_unchecked(self.device, &pending, &[], false)?;
-        asked.into_iter().map(|tensor| self.read(tensor)).collect()
+        let read = |&at: &usize| {
+            self.compute(&tensors[at])?;
+            self.read(&tensors[at])
+        };
+        asked.iter().map(read).collect()
     }
 
     /// The error about a plan that gives another number than its operations.
@@ -363,10 +382,13 @@ impl<'a> Twins<'a> {
             let stored = twin.asked || !(moves || large || twin.handled);
             self.twins[at].base = if stored { n } else { base };
             self.twins[at].stored = stored;
+            // What is handled is not looked at, but what chooses from it is to be a kernel of one operation.
+            if stored || !(moves || large) {
+                self.compute(&self.twins[at].tensor)?;
+            }
             if !stored || n == 0 {
                 continue;
             }
-            self.compute(&self.twins[at].tensor)?;
             self.twins[at].finite = self.is_finite(&self.twins[at].tensor)?;
             if !self.twins[at].finite {
                 self.blame(at)?;
@@ -527,6 +549,11 @@ impl<'a> Twins<'a> {
 
     fn bytes(&self, tensor: &Tensor) -> Result<Vec<u8>> {
         let Some(buffer) = tensor.value() else { return Ok(Vec::new()) };
+        self.bytes_of(tensor, buffer)
+    }
+
+    /// What a buffer holds, as large as a tensor.
+    fn bytes_of(&self, tensor: &Tensor, buffer: &Buffer) -> Result<Vec<u8>> {
         let mut bytes = vec![0; tensor.numel() * tensor.dtype().size()];
         self.device.read(buffer, &mut bytes)?;
         Ok(bytes)

@@ -214,6 +214,16 @@ impl History {
     }
 }
 
+/// A tensor that is not held: the program alone decides how long it is there.
+pub(crate) struct WeakTensor(Weak<Node>);
+
+impl WeakTensor {
+    /// The value, if the tensor is still there and that is known.
+    pub(crate) fn value(&self) -> Option<Buffer> {
+        self.0.upgrade().and_then(|node| Tensor(node).known_value())
+    }
+}
+
 /// A value that was computed on the way to another one, and how to compute it again.
 pub(crate) struct Kept {
     pub(crate) expr: Expr,
@@ -635,6 +645,10 @@ impl Tensor {
     /// The address of the node: equal for clones of one tensor.
     pub(crate) fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakTensor {
+        WeakTensor(Arc::downgrade(&self.0))
     }
 
     /// Bits of a mark that are a number.
