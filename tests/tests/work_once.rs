@@ -330,6 +330,33 @@ fn tracked_values_that_are_kept_have_gradients() -> Result<()> {
     Ok(())
 }
 
+/// Reads on the way do not change gradients by untracked tensors. Of a long chain they are errors.
+#[test]
+fn untracked_values_that_are_kept_have_gradients_or_errors() -> Result<()> {
+    let device = device();
+    let x = matrix(16, 16, 1, &device)?;
+    let gradient = |steps: usize, reads: bool| {
+        let mut h = x.mul(2.0)?;
+        for _ in 0..steps {
+            h = h.matmul(&x)?.add(&x)?;
+            if reads {
+                h.sum(..)?.item::<f32>()?;
+            }
+        }
+        h.sum(..)?.grad(&[&x])?.remove(0).expect("it depends").to_vec::<f32>()
+    };
+    for steps in [1, 2, 3, 5] {
+        let before = device.stats();
+        let (read, plain) = (gradient(steps, true)?, gradient(steps, false)?);
+        assert!(device.stats().since(&before).values_kept >= steps as u64);
+        let close = |(x, y): (&f32, &f32)| (x - y).abs() <= 1e-4 * y.abs().max(1.0);
+        assert!(read.iter().zip(&plain).all(close), "{steps}");
+    }
+    let error = gradient(40, true).expect_err("histories of a long chain are given up");
+    assert!(error.to_string().contains("given up"), "{error}");
+    Ok(())
+}
+
 #[test]
 fn explanations_tell_what_is_kept() -> Result<()> {
     let device = device();

@@ -64,6 +64,15 @@ impl Tensor {
     pub fn grad_with(&self, cotangent: &Tensor, wrt: &[&Tensor]) -> Result<Vec<Option<Tensor>>> {
         self.check_cotangent("grad", cotangent)?;
         let tape = Tape::record(self, wrt);
+        if tape.forgotten && !wrt.is_empty() {
+            return Err(Tensor::argument_error(
+                "grad",
+                "the history of a value on the way was given up: of a long chain of untracked values \
+                 the last few have theirs; mark parameters with `tracked()` before computing with \
+                 them, or cut the chain with `detach()`"
+                    .into(),
+            ));
+        }
         let cotangents = self.pull_back(cotangent, &tape)?;
         let found = |x: &&Tensor| {
             let position = tape.targets.get(&x.id()).copied().flatten()?;

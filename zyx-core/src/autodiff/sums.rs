@@ -63,7 +63,7 @@ fn expr(x: &Tensor) -> Option<Expr> {
     }
     match &*x.history() {
         History::Expr(expr) => Some(expr.clone()),
-        History::Leaf | History::Kept(_) | History::Released => None,
+        _ => None,
     }
 }
 

@@ -76,6 +76,8 @@ pub(super) struct Tape {
     params: bool,
     /// Whether a history on the way had been freed.
     pub(super) released: bool,
+    /// Whether a history on the way was freed though nobody had asked for the value.
+    pub(super) forgotten: bool,
 }
 
 /// What remains to be recorded; when it is, it has left one position.
@@ -190,6 +192,10 @@ impl Tape {
             History::Leaf => None,
             History::Released => {
                 self.released = true;
+                None
+            }
+            History::Forgotten => {
+                self.forgotten = true;
                 None
             }
             known => known.expr().cloned(),

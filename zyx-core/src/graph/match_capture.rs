@@ -37,8 +37,8 @@ pub(crate) struct Matched {
     pub(crate) held: Vec<HeldNode>,
     /// The tensors of the nodes that were wanted.
     pub(crate) tensors: Vec<(NodeId, Tensor)>,
-    /// Untracked tensors among the leaves whose values were kept, and how they were computed.
-    pub(crate) kept_leaves: Vec<Tensor>,
+    /// Untracked tensors among the leaves whose values were kept, but for those that the program holds.
+    pub(crate) kept_leaves: Vec<(NodeId, Tensor)>,
 }
 
 /// A node, neither output nor leaf, whose value the program may need again.
@@ -106,6 +106,8 @@ pub(crate) fn match_held(
     let asked = graph.outputs[..outputs.len()].iter().copied();
     let given = given.iter().filter_map(|tensor| tensor.marked(visit).map(NodeId));
     asked.chain(given).for_each(|node| handles[node.idx()] = (0, false));
+    // Here is one handle of each.
+    matched.kept_leaves.retain(|(node, _)| handles[node.idx()].0 <= 1);
     for (node, (handles, needed)) in graph.ids().zip(handles) {
         let held = HeldNode { node, held: handles > 0, needed };
         if (held.held || needed) && graph.node(node).arity() > 0 {
@@ -232,10 +234,11 @@ impl Follow<'_> {
             if let History::Kept(kept) = &*history {
                 let buffer = kept.buffer.clone();
                 drop(history);
+                let id = self.leaf(tensor, buffer)?;
                 if !tensor.is_tracked() {
-                    self.matched.kept_leaves.push(tensor.clone());
+                    self.matched.kept_leaves.push((id, tensor.clone()));
                 }
-                return self.leaf(tensor, buffer);
+                return Ok(id);
             }
         }
         // A value set by another thread after the first look is found now.

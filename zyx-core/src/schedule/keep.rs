@@ -29,6 +29,8 @@ pub(super) struct Choice {
     pub(super) kept: Vec<KeptNode>,
     /// Values that are held, but are computed in place this time.
     pub(super) deferred: Vec<NodeId>,
+    /// Leaves that held values are computed from which are not stored.
+    pub(super) live_leaves: Vec<NodeId>,
 }
 
 /// What becomes of the nodes that are held while the `asked` ones are computed.
@@ -126,14 +128,26 @@ impl<'a> Keep<'a> {
         }
         // What is cheap to make of others that are kept is not.
         let mut kept = Vec::new();
+        let mut cheap = Vec::new();
         for (node, again) in chosen.into_iter().rev() {
             let [computing, storing] = self.costs(node, again);
             if computing > storing {
                 self.stored[node.idx()] = true;
                 kept.push(KeptNode { node, computing, storing });
+            } else {
+                cheap.push(node);
             }
         }
-        Choice { kept, deferred }
+        while let Some(id) = cheap.pop() {
+            for x in self.graph.node(id).sources() {
+                if !self.stored[x.idx()] && !std::mem::replace(&mut live[x.idx()], true) {
+                    cheap.push(x);
+                }
+            }
+        }
+        let leaf = |id: &NodeId| matches!(self.graph.node(*id), Node::Leaf { .. });
+        let live_leaves = self.graph.ids().filter(|id| live[id.idx()] && leaf(id)).collect();
+        Choice { kept, deferred, live_leaves }
     }
 
     /// Whether a node can be stored without another plan for the rest. Movement is not worth it, but

@@ -215,7 +215,7 @@ fn keep_held(
     (graph, order): (&mut Graph, &CaptureOrder),
     pending: &[&Tensor],
     given: &[Tensor],
-) -> (Keeping, Vec<(NodeId, Tensor)>, Vec<Tensor>) {
+) -> (Keeping, Vec<(NodeId, Tensor)>, Vec<(NodeId, Tensor)>) {
     let Some(device) = pending.first().map(|tensor| tensor.device()) else {
         return Default::default();
     };
@@ -223,12 +223,13 @@ fn keep_held(
     let Some(Matched { held, mut tensors, kept_leaves, .. }) = matched else {
         return Default::default();
     };
-    let Choice { kept, deferred } = keep::choose(graph, &graph.outputs, &held, device.caps());
+    let Choice { kept, deferred, live_leaves } =
+        keep::choose(graph, &graph.outputs, &held, device.caps());
     let nodes: FxHashSet<NodeId> = kept.iter().map(|kept| kept.node).collect();
     tensors.retain(|(node, _)| nodes.contains(node) || deferred.contains(node));
     graph.outputs.extend(kept.iter().map(|kept| kept.node));
     graph.kept = kept;
-    (Keeping { asked: 0, held, deferred }, tensors, kept_leaves)
+    (Keeping { asked: 0, held, deferred, live_leaves }, tensors, kept_leaves)
 }
 
 /// The names of the parameters among the leaves of a graph.
@@ -286,10 +287,9 @@ fn set_values(
     found.deferred.iter().for_each(Tensor::note_needed);
     if !found.kept.is_empty() {
         device.count_kept(found.kept.len());
-        // State that is carried from step to step holds one step's history.
-        for leaf in &found.kept_leaves {
-            leaf.take_kept();
-        }
+        // State that is carried from step to step holds the history of a few steps.
+        let length = found.outlived.iter().filter_map(Tensor::outlive).max().unwrap_or(0);
+        found.kept.iter().for_each(|(_, tensor)| tensor.set_chain(length));
     }
 }
 

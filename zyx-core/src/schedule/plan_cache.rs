@@ -64,6 +64,8 @@ pub(super) struct Keeping {
     pub(super) held: Vec<HeldNode>,
     /// Nodes whose tensors are told that they were computed in place.
     pub(super) deferred: Vec<NodeId>,
+    /// Leaves that held values are computed from which are not stored.
+    pub(super) live_leaves: Vec<NodeId>,
 }
 
 /// Tensors, the plans of what they reach and the values it has.
@@ -74,8 +76,8 @@ pub(super) struct Found {
     pub(super) kept: Vec<(usize, Tensor)>,
     /// Tensors that are held, and computed in place this time.
     pub(super) deferred: Vec<Tensor>,
-    /// Kept values that what is computed now is made of.
-    pub(super) kept_leaves: Vec<Tensor>,
+    /// Kept values that what is computed now is made of, and nothing else that is held and not stored.
+    pub(super) outlived: Vec<Tensor>,
 }
 
 impl Found {
@@ -86,7 +88,7 @@ impl Found {
         outputs: &[NodeId],
         keeping: &Keeping,
         tensors: Vec<(NodeId, Tensor)>,
-        kept_leaves: Vec<Tensor>,
+        kept_leaves: Vec<(NodeId, Tensor)>,
     ) -> Found {
         let (mut kept, mut deferred) = (Vec::new(), Vec::new());
         for (node, tensor) in tensors {
@@ -96,7 +98,9 @@ impl Found {
                 None => {}
             }
         }
-        Found { planned, bindings, kept, deferred, kept_leaves }
+        let outlived = kept_leaves.into_iter().filter(|(x, _)| !keeping.live_leaves.contains(x));
+        let outlived = outlived.map(|(_, tensor)| tensor).collect();
+        Found { planned, bindings, kept, deferred, outlived }
     }
 }
 

@@ -161,6 +161,10 @@ struct Inherited {
 const FLAGGED: u8 = 1;
 /// State of a node: a part of it was computed for another value, and it was not kept.
 const NEEDED: u8 = 2;
+/// State of a node, from this bit on: how many kept values came before it in a chain.
+const CHAIN_SHIFT: u32 = 2;
+/// Most values of a chain whose histories stay though they were not asked for.
+const LONGEST_CHAIN: u8 = 6;
 
 impl Node {
     /// Inlined, as what calls it, so that fields are written where the node is going to be.
@@ -190,6 +194,8 @@ pub(crate) enum History {
     Expr(Expr),
     /// Known, and so is the value, computed on the way to another one: the device may drop it.
     Kept(Box<Kept>),
+    /// Computed, and freed though nobody had asked for the value. No gradient can pass it.
+    Forgotten,
     /// Computed and freed.
     #[default]
     Released,
@@ -201,7 +207,7 @@ impl History {
         match self {
             History::Expr(expr) => Some(expr),
             History::Kept(kept) => Some(&kept.expr),
-            History::Leaf | History::Released => None,
+            History::Leaf | History::Forgotten | History::Released => None,
         }
     }
 
@@ -209,7 +215,7 @@ impl History {
         match self {
             History::Expr(expr) => Some(expr),
             History::Kept(kept) => Some(&mut kept.expr),
-            History::Leaf | History::Released => None,
+            History::Leaf | History::Forgotten | History::Released => None,
         }
     }
 }
@@ -770,6 +776,33 @@ impl Tensor {
             // Another thread may have computed it meanwhile.
             (None, _) => self.0.value.get().cloned(),
         }
+    }
+
+    /// Gives up the value of a kept tensor that only later ones were computed from: gradients can
+    /// still pass. At the end of a long chain gives up how it was computed instead, as for integers,
+    /// so that a loop does not hold all its steps. Returns the length of the chain from here.
+    pub(crate) fn outlive(&self) -> Option<u8> {
+        let length = self.0.state.load(Relaxed) >> CHAIN_SHIFT;
+        let mut history = self.history();
+        let History::Kept(kept) = &*history else { return None };
+        if self.0.dtype.is_float() && length < LONGEST_CHAIN {
+            hold_expr(&mut history);
+            return Some(length + 1);
+        }
+        let buffer = kept.buffer.clone();
+        drop(history);
+        self.set_value(buffer);
+        let mut history = self.history();
+        if self.0.dtype.is_float() && matches!(&*history, History::Released) {
+            *history = History::Forgotten;
+        }
+        None
+    }
+
+    /// Notes how many kept values came before this one in a chain.
+    pub(crate) fn set_chain(&self, length: u8) {
+        let _ = self.0.state.fetch_and((1 << CHAIN_SHIFT) - 1, Relaxed);
+        let _ = self.0.state.fetch_or(length << CHAIN_SHIFT, Relaxed);
     }
 
     /// Whether a part of it was computed for another value, and it was not kept.
