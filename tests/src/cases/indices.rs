@@ -304,17 +304,22 @@ pub fn known(device: &Device) {
                 ("a product", Tensor::iota(2, DType::I64, device).mul(2)?.add(1)?),
             ])
         };
-        for ((what, index), (_, again)) in known()?.into_iter().zip(known()?) {
-            let (checked, unchecked) =
-                (w.index_select(0, &index)?, w.index_select(0, &again.unchecked_indices())?);
-            let launches = |y: &Tensor| -> Result<u64> {
+        // Other tests launch on the device meanwhile: the fewest of several times are the computation's own.
+        let fewest = |number: usize, checks: bool| -> Result<u64> {
+            let mut fewest = u64::MAX;
+            for _ in 0..5 {
+                let index = known()?.swap_remove(number).1;
+                let index = if checks { index } else { index.unchecked_indices() };
+                let y = w.index_select(0, &index)?;
                 let before = device.stats().launches;
                 y.realize()?;
-                Ok(device.stats().launches - before)
-            };
-            let (a, b) = (launches(&checked)?, launches(&unchecked)?);
-            assert_eq!(a, b, "{what}");
-            checked.to_bytes()?;
+                fewest = fewest.min(device.stats().launches - before);
+                y.to_bytes()?;
+            }
+            Ok(fewest)
+        };
+        for (number, (what, _)) in known()?.iter().enumerate() {
+            assert_eq!(fewest(number, true)?, fewest(number, false)?, "{what}");
         }
         let realized = w.argmax(0)?;
         realized.realize()?;
