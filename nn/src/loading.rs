@@ -4,8 +4,9 @@
 //! parameter they go to.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::Location;
 use std::path::Path;
-use zyx_core::{Error, Param, Result, Tensor};
+use zyx_core::{Error, Param, Result, Tensor, attribute};
 
 /// What [`Module::load_partial`](crate::Module::load_partial) did not find a partner for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +55,7 @@ pub(crate) fn file(named: &[(String, Param)], file: &Path) -> Result<()> {
 }
 
 /// The parameters whose names are there.
+#[track_caller]
 pub(crate) fn partial(
     named: &[(String, Param)],
     tensors: &BTreeMap<String, Tensor>,
@@ -79,15 +81,17 @@ pub(crate) fn partial(
     Ok(Loaded { missing, unexpected })
 }
 
+#[track_caller]
 fn put<'a>(pairs: impl Iterator<Item = (&'a str, &'a Param, &'a Tensor)>) -> Result<()> {
-    let mut values = Vec::new();
+    let (here, mut values) = (Location::caller(), Vec::new());
     for (name, parameter, value) in pairs {
         let shape = parameter.shape();
         if !value.shape().same(&shape) {
             let reason = format!("{name} has shape {}, the model needs {shape}", value.shape());
             return Err(fail(reason));
         }
-        let value = value.to_device(&parameter.device())?.cast(parameter.dtype());
+        let own = || Ok(value.to_device(&parameter.device())?.cast(parameter.dtype()));
+        let value = attribute(here, own)?;
         values.push((parameter, value));
     }
     Tensor::realize_all(values.iter().map(|(_, value)| value))?;

@@ -181,6 +181,7 @@ pub trait Module {
     ///
     /// # Errors
     /// [`Error::Format`](zyx_core::Error::Format) when a shape differs or two names of the file become one.
+    #[track_caller]
     fn load_partial(
         &self,
         tensors: &BTreeMap<String, Tensor>,

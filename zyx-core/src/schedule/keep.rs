@@ -91,7 +91,7 @@ impl<'a> Keep<'a> {
         }
         let largest = graph.ids().filter(|&id| {
             let node = graph.node(id);
-            stored[id.idx()] || is_heavy(&node) || matches!(node, Node::Leaf { .. })
+            stored[id.idx()] || matches!(node, Node::Leaf { .. })
         });
         let largest = largest.map(|id| bytes(graph, id)).max().unwrap_or(0);
         let most_bytes = largest.saturating_mul(LARGER);

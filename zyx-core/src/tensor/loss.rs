@@ -364,6 +364,7 @@ impl Tensor {
     /// When the shapes differ.
     #[track_caller]
     pub fn bce_with_logits_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let _here = composed();
         let (x, y) = self.paired("bce_with_logits_loss", target)?;
         let terms = x.logistic_terms(&y, &y.like(1.0).combine(BinaryOp::Sub, &y));
         Ok(self.settle(target, terms, reduction))
