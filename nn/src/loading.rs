@@ -90,8 +90,8 @@ fn put<'a>(pairs: impl Iterator<Item = (&'a str, &'a Param, &'a Tensor)>) -> Res
             let reason = format!("{name} has shape {}, the model needs {shape}", value.shape());
             return Err(fail(reason));
         }
-        let own = || Ok(value.to_device(&parameter.device())?.cast(parameter.dtype()));
-        let value = attribute(here, own)?;
+        let moved = value.to_device(&parameter.device());
+        let value = attribute(here, || moved.map(|value| value.cast(parameter.dtype())))?;
         values.push((parameter, value));
     }
     Tensor::realize_all(values.iter().map(|(_, value)| value))?;
