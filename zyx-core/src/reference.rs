@@ -100,7 +100,7 @@ pub struct ReferenceDevice {
 #[derive(Clone, Debug)]
 pub enum Runnable {
     /// A kernel that is interpreted.
-    Kernel(Program),
+    Kernel(Box<Program>),
     /// Attention.
     Attention(Box<AttentionSpec>),
 }
@@ -180,9 +180,8 @@ impl Device for ReferenceDevice {
     }
 
     fn compile(&self, kernel: &Verified) -> Result<Runnable, CompileError> {
-        Program::new(kernel).map(Runnable::Kernel).map_err(|error| CompileError {
-            kernel: kernel.name().to_owned(),
-            log: error.to_string(),
+        Program::new(kernel).map(|program| Runnable::Kernel(Box::new(program))).map_err(|error| {
+            CompileError { kernel: kernel.name().to_owned(), log: error.to_string() }
         })
     }
 

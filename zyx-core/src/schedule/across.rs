@@ -337,7 +337,7 @@ impl Step {
             }
             played => played?,
         };
-        inherit(plan.graph.as_deref(), &bindings, &buffers);
+        inherit(plan.graph.as_deref(), bindings, &buffers);
         for (result, ((tensor, going), buffer)) in all.iter().zip(buffers).enumerate() {
             if let Some(graph) = &plan.graph {
                 buffer.set_origin(graph.clone(), result);

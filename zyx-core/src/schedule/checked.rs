@@ -250,7 +250,11 @@ impl<'a> Twins<'a> {
             let ulp = NOISE_ULPS * roundoff(tensor.dtype());
             let largest = expected.iter().map(|x| x.to_f64().abs()).filter(|x| x.is_finite());
             let few = MARGIN * ulp * largest.fold(0.0, f64::max);
-            let differs = |x: &Scalar, y: &Scalar, most: f64| !(distance(x, y) <= most);
+            // A distance that is NaN differs.
+            let differs = |x: &Scalar, y: &Scalar, most: f64| {
+                let order = distance(x, y).partial_cmp(&most);
+                order.is_none_or(std::cmp::Ordering::is_gt)
+            };
             let first =
                 |most: f64| found.iter().zip(&expected).position(|(x, y)| differs(x, y, most));
             if first(few).is_none() {
