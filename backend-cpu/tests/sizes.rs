@@ -88,10 +88,9 @@ fn check(dtype: DType, dims: [usize; 2], devices: &[(String, Device)]) -> Result
                 _ => 1e-5,
             };
             for (number, (found, right)) in values(tensors)?.iter().zip(&known[part]).enumerate() {
-                let at = found
-                    .iter()
-                    .zip(right)
-                    .position(|(a, b)| !((a - b).abs() <= tolerance * b.abs().max(1e-3)));
+                let at = found.iter().zip(right).position(|(a, b)| {
+                    (a - b).is_nan() || (a - b).abs() > tolerance * b.abs().max(1e-3)
+                });
                 assert_eq!(found.len(), right.len(), "{number} of {dtype} {dims:?} on {name}");
                 if let Some(at) = at {
                     let (a, b) = (found[at], right[at]);

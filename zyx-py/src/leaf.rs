@@ -304,7 +304,6 @@ fn _clip_grads_to(
 }
 
 /// The gradients of those parameters that have one, with their leaves and apart from them.
-#[expect(clippy::type_complexity, reason = "two lists of one length")]
 fn values_of(params: &Bound<'_, PyAny>) -> PyResult<(Vec<(Arc<Leaf>, Grad)>, Vec<Option<Tensor>>)> {
     let leaves = some_parameters(params)?.into_iter().map(Leaf::of);
     let grads: Vec<_> = leaves.filter_map(|leaf| Some((leaf.clone(), leaf.grad()?))).collect();

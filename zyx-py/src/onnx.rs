@@ -95,10 +95,9 @@ impl PyModel {
             let name: String = name.extract()?;
             let port = self.0.inputs().iter().find(|port| port.name == name);
             let kind = port.map_or(&Kind::Unknown, Port::kind);
-            let value = value(&object, kind, device).map_err(|error| {
+            let value = value(&object, kind, device).inspect_err(|error| {
                 let wanted = format!("input '{name}' of the model is declared as {kind}");
                 let _ = error.value(py).call_method1("add_note", (wanted,));
-                error
             })?;
             push(&mut given, (name, value))?;
         }
