@@ -158,12 +158,12 @@ const MATRICES: &[(&str, Run)] = &[
     ("columns_cumsum", |s| s.x.cumsum(0)),
     ("columns_sort", |s| s.x.sort(0, false).map(|both| both.0)),
     ("transpose", |s| Ok(s.x.t().contiguous())),
-    ("t_add", |s| s.x.t().add(&s.y.t())),
+    ("t_add", |s| s.x.t().add(s.y.t())),
     ("t_rows_sum", |s| s.x.t().sum(1)),
     ("t_softmax", |s| Ok(s.x.t().softmax(1)?.contiguous())),
     ("t_layer_norm", |s| s.x.t().layer_norm(1, None, None, 1e-5)),
     ("t_cumsum", |s| s.x.t().cumsum(1)),
-    ("t_add_row", |s| s.x.t().add(&s.x.narrow(1, 0, 1)?.t())?.sum(..)),
+    ("t_add_row", |s| s.x.t().add(s.x.narrow(1, 0, 1)?.t())?.sum(..)),
     ("roll_rows", |s| Ok(s.x.roll([7], [0])?.contiguous())),
     ("batch_norm", |s| s.x.batch_norm(None, None, 1e-5).map(|b| b.output)),
     ("matmul", |s| s.x.matmul(&s.weights)),
@@ -186,7 +186,7 @@ const MATRICES: &[(&str, Run)] = &[
 ];
 
 fn is_prime(n: usize) -> bool {
-    (2..).take_while(|d| d * d <= n).all(|d| n % d != 0)
+    (2..).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d))
 }
 
 fn next_prime(n: usize) -> usize {
