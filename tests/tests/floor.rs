@@ -112,7 +112,7 @@ fn further() -> Vec<Row> {
         cumsum_all |s| flat(s)?.cumsum(0);
         sort_all |s| flat(s)?.sort(0, false).map(|found| found.0);
         sort_first |s| s.x.sort(0, false).map(|found| found.0);
-        roll_all |s| flat(s)?.roll(&[3], &[0]);
+        roll_all |s| flat(s)?.roll([3], [0]);
         across |s| s.x.permute([1, 0])?.contiguous().add(1.0);
         less_first |s| s.x.sub(&s.x.slice(0, ..1)?)?.sum(..);
         product |s| s.x.permute([1, 0])?.matmul(&s.y.slice(1, ..s.y.shape()[1].min(67))?);
