@@ -513,9 +513,10 @@ fn attend(device: &Device, dtypes: &[DType], sizes: &[Sizes]) -> Result<()> {
         let least = -largest(dtype);
         let hidden = f64::NEG_INFINITY;
         let causal = |i: usize, j: usize| if j <= i { 0.0 } else { hidden };
-        let padded = |i: usize, j: usize| if j < 5 || i % 7 == 0 { least } else { 0.0 };
-        let (all, third) = (|_, _| 0.0, |i: usize, _| if i % 3 == 0 { -1e9 } else { 0.0 });
-        let some = |i: usize, j: usize| if (i + j) % 4 == 0 { -1e9 } else { small(i + 2 * j) };
+        let padded = |i: usize, j: usize| if j < 5 || i.is_multiple_of(7) { least } else { 0.0 };
+        let (all, third) = (|_, _| 0.0, |i: usize, _| if i.is_multiple_of(3) { -1e9 } else { 0.0 });
+        let some =
+            |i: usize, j: usize| if (i + j).is_multiple_of(4) { -1e9 } else { small(i + 2 * j) };
         let nothing = |i: usize, j: usize| match i % 3 {
             0 => hidden,
             1 if j.is_multiple_of(2) => least,
