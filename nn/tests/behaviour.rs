@@ -76,7 +76,7 @@ fn matrices_of_special_form() -> Result<()> {
     // A convolution by it gives back its input.
     let weight = init.dirac([3, 2, 3])?;
     let x = Tensor::randn([2, 2, 5], DType::F64, &mut init.rng, d)?;
-    let options = zyx_core::Conv1dOptions { padding: 1, ..Default::default() };
+    let options = Conv1dOptions { padding: 1, ..Default::default() };
     let y = x.conv1d(&weight, None, options)?;
     assert_eq!(y.slice(1, 0..2)?.to_vec::<f64>()?, x.to_vec::<f64>()?);
     assert_eq!(y.slice(1, 2..3)?.abs().max(..)?.item::<f64>()?, 0.0);
@@ -133,7 +133,7 @@ fn streams_are_part_of_a_module() -> Result<()> {
 
 /// Running statistics and their count, which a forward pass in training makes of those at the start.
 fn statistics_after(
-    layer: &(impl Forward + Module),
+    layer: &impl Forward,
     shape: &[usize],
     d: &Device,
 ) -> Result<(Vec<usize>, Vec<f64>)> {
