@@ -340,7 +340,7 @@ cell says something else than the cases of the suite (`tests/src/cases`) do.\n\n
 - `●` compared on every backend in every run: by the matrix (`cases::matrix`), or by a case of the last column.\n\
 - `○` compared on the CPU and the reference device in every run, on the others with `ZYX_FULL=1`, as their compilers take about\n\
   0.1 s for a kernel: six minutes for all on PoCL, and as much on wgpu and lavapipe (two cores, November 2026, all as compared). These\n\
-  rows are made of the graph's twenty operations, which every backend computes in all dtypes.\n\
+  rows are made of the graph's few operations, which every backend computes in all dtypes.\n\
 - blank: refused, with an error that says so.\n\n\
 The bound is how far from the exact result an element may be, and what the cases compare with (`tests/src/bounds.rs` and the op table):\n\
 `exact` not at all; `rounded` correctly rounded; a number so many units in its last place; a number \"of max\" so many at the largest of\n\

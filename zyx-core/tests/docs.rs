@@ -25,6 +25,10 @@ fn lacking(text: &str) -> Vec<String> {
         let signature: String = lines[at..].iter().take(14).copied().collect();
         let fallible = signature.split('{').next().unwrap().contains("Result<");
         let name = rest.split(['(', '<']).next().unwrap();
+        // For other crates of the workspace.
+        if has("#[doc(hidden)]") {
+            continue;
+        }
         if !has("```") {
             found.push(format!("{name} has no example"));
         }

@@ -47,7 +47,7 @@ const CORE: &[Layer] = &[
     ("error", &["dtype", "hal", "origin", "shape"]),
     ("files", &["error"]),
     ("hal", &["cmath", "dtype", "ir", "ops", "scalar"]),
-    ("reference", &["clock", "hal", "ir"]),
+    ("reference", &["clock", "dtype", "hal", "ir", "scalar"]),
     // A new runtime has the interpreter registered: it needs nothing.
     (
         "runtime",
@@ -408,7 +408,7 @@ fn op_set(path: &str) -> (BTreeSet<String>, BTreeSet<String>) {
 /// accident.
 #[test]
 fn op_sets_are_small_and_documented() {
-    for (path, limit) in [("src/graph/op.rs", 21), ("../zyx-ir/src/ir/op.rs", 30)] {
+    for (path, limit) in [("src/graph/op.rs", 22), ("../zyx-ir/src/ir/op.rs", 30)] {
         let (variants, documented) = op_set(path);
         assert!(variants.len() >= 15, "{path}: only {variants:?} were recognised");
         assert!(variants.len() <= limit, "{path}: {} ops of at most {limit}", variants.len());

@@ -4,6 +4,10 @@ use super::{Body, Half, Reg, bits, reg, suffix};
 use zyx_core::ir::{Interval, Op, Value};
 use zyx_core::{BinaryOp, Class, DType, Scalar, TernaryOp, UnaryOp};
 
+/// Numbers of `f32`.
+const ONE: &str = "0f3F800000";
+const LEAST_NORMAL: &str = "0f00800000";
+
 impl Body<'_> {
     pub(super) fn unary(&mut self, op: UnaryOp, dtype: DType, x: &str) -> String {
         let (kind, name) = (reg(dtype), suffix(dtype));
@@ -21,6 +25,8 @@ impl Body<'_> {
             }
             UnaryOp::Not => self.set(kind, &format!("not.{}", bits(dtype)), &[x]),
             _ if !float => x.to_owned(),
+            UnaryOp::Recip if self.avoids_calls(dtype) => self.quotient(ONE, x),
+            UnaryOp::Sqrt if self.avoids_calls(dtype) => self.root(x),
             UnaryOp::Recip => self.set(kind, &format!("rcp.rn.{name}"), &[x]),
             UnaryOp::Sqrt => self.set(kind, &format!("sqrt.rn.{name}"), &[x]),
             UnaryOp::Exp2 if dtype == DType::F32 => self.set(kind, "ex2.approx.f32", &[x]),
@@ -71,6 +77,7 @@ impl Body<'_> {
             Add | Sub => self.set(kind, &format!("{}{rounded}.{name}", op.name()), &[x, y]),
             Mul if float => self.set(kind, &format!("mul.rn.{name}"), &[x, y]),
             Mul => self.set(kind, &format!("mul.lo.{name}"), &[x, y]),
+            Div if self.avoids_calls(dtype) => self.quotient(x, y),
             Div => self.set(kind, &format!("div{rounded}.{name}"), &[x, y]),
             Rem if !float => self.set(kind, &format!("rem.{name}"), &[x, y]),
             Max | Min if dtype == DType::F32 && self.target.is_ampere() => {
@@ -97,6 +104,61 @@ impl Body<'_> {
             }
             _ => self.refuse(format!("no {op} of {dtype}")),
         }
+    }
+
+    /// Whether correctly rounded quotients and roots, for which the assembler calls functions, are left out: the
+    /// wide matrix instructions of a kernel with calls wait for one another.
+    fn avoids_calls(&self, dtype: DType) -> bool {
+        dtype == DType::F32 && self.kernel.ops().iter().any(|op| matches!(op, Op::Panel { .. }))
+    }
+
+    /// `x / y` of `f32` without a call: a Newton step after the approximate reciprocal, then one with the remainder
+    /// (P. W. Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). It is
+    /// correctly rounded but for quotients and remainders that are subnormal, which may be off by a unit.
+    fn quotient(&mut self, x: &str, y: &str) -> String {
+        let size = self.set(Reg::Float, "abs.f32", &[y]);
+        let is_small = self.set(Reg::Pred, "setp.lt.f32", &[&size, LEAST_NORMAL]);
+        let is_large = self.set(Reg::Pred, "setp.gt.f32", &[&size, "0f7E800000"]);
+        // 2^32 and 2^-32.
+        let scale = self.set(Reg::Float, "selp.f32", &["0f4F800000", ONE, &is_small]);
+        let scale = self.set(Reg::Float, "selp.f32", &["0f2F800000", &scale, &is_large]);
+        let y = self.set(Reg::Float, "mul.rn.f32", &[y, &scale]);
+        let near = self.set(Reg::Float, "rcp.approx.ftz.f32", &[&y]);
+        let minus = self.set(Reg::Float, "neg.f32", &[&y]);
+        let error = self.set(Reg::Float, "fma.rn.f32", &[&minus, &near, ONE]);
+        let inverse = self.set(Reg::Float, "fma.rn.f32", &[&near, &error, &near]);
+        let inverse = self.normal_or(&inverse, &near);
+        let quotient = self.set(Reg::Float, "mul.rn.f32", &[x, &inverse]);
+        let rest = self.set(Reg::Float, "fma.rn.f32", &[&minus, &quotient, x]);
+        let better = self.set(Reg::Float, "fma.rn.f32", &[&rest, &inverse, &quotient]);
+        let quotient = self.normal_or(&better, &quotient);
+        self.set(Reg::Float, "mul.rn.f32", &[&quotient, &scale])
+    }
+
+    /// The square root of an `f32` without a call, likewise.
+    fn root(&mut self, x: &str) -> String {
+        let is_small = self.set(Reg::Pred, "setp.lt.f32", &[x, LEAST_NORMAL]);
+        // 2^24, and the root of its reciprocal.
+        let up = self.set(Reg::Float, "selp.f32", &["0f4B800000", ONE, &is_small]);
+        let down = self.set(Reg::Float, "selp.f32", &["0f39800000", ONE, &is_small]);
+        let x = self.set(Reg::Float, "mul.rn.f32", &[x, &up]);
+        let near = self.set(Reg::Float, "rsqrt.approx.ftz.f32", &[&x]);
+        let half = self.set(Reg::Float, "mul.rn.f32", &[&near, "0f3F000000"]);
+        let root = self.set(Reg::Float, "mul.rn.f32", &[&x, &near]);
+        let minus = self.set(Reg::Float, "neg.f32", &[&root]);
+        let rest = self.set(Reg::Float, "fma.rn.f32", &[&minus, &root, &x]);
+        let better = self.set(Reg::Float, "fma.rn.f32", &[&rest, &half, &root]);
+        // Zeros, infinity and NaN are their own roots; what is below zero has none.
+        let is_below = self.set(Reg::Pred, "setp.lt.f32", &[&x, "0f00000000"]);
+        let itself = self.set(Reg::Float, "selp.f32", &["0f7FC00000", &x, &is_below]);
+        let root = self.normal_or(&better, &itself);
+        self.set(Reg::Float, "mul.rn.f32", &[&root, &down])
+    }
+
+    /// `x` where it is a normal number, else `y`.
+    fn normal_or(&mut self, x: &str, y: &str) -> String {
+        let is_normal = self.set(Reg::Pred, "testp.normal.f32", &[x]);
+        self.set(Reg::Float, "selp.f32", &[x, y, &is_normal])
     }
 
     pub(super) fn ternary(&mut self, op: TernaryOp, dtype: DType, [x, y, z]: [&str; 3]) -> String {

@@ -1,6 +1,6 @@
 //! Indices and class numbers out of range are errors where a result is read, of every method that takes some.
 //!
-//! Each [`Row`] is a method of an index of three elements. [`Way`] is how a program comes by the index and reads: as
+//! Each `Row` is a method of an index of three elements. `Way` is how a program comes by the index and reads: as
 //! data, computed, as an argument of a traced function, for each example, realized first and read later. A bad index
 //! at any place must be an error each time that what depends on it is read, as must its gradient, and nothing else may
 //! become one. Good indices give what they give unchecked. The table is compared with the signatures of the methods,

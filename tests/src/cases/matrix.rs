@@ -8,7 +8,7 @@
 //!
 //! Devices that compile in microseconds compute all rows in all dtypes. Where kernels are dear
 //! they compute [`EVERYWHERE`], and all of them if `ZYX_FULL=1`: the other cases of the suite
-//! hold the graph's twenty operations to all dtypes on every device, and a row is made of those.
+//! hold the graph's few operations to all dtypes on every device, and a row is made of those.
 
 pub mod algebra;
 pub mod elementwise;

@@ -32,7 +32,7 @@ pub(crate) struct Inner {
     /// What the layers above want to know of how it was computed, unknown here, and as which result.
     origin: OnceLock<(Arc<dyn Any + Send + Sync>, u32)>,
     /// What is known of indices: of its own elements, and of those that it was computed by.
-    integers: Integers,
+    integers: OnceLock<Box<Integers>>,
 }
 
 /// Where the contents are.
@@ -90,7 +90,7 @@ impl Buffer {
             device,
             pooled,
             origin: OnceLock::new(),
-            integers: Integers::default(),
+            integers: OnceLock::new(),
         }))
     }
 
@@ -116,8 +116,12 @@ impl Buffer {
         Some((origin.downcast().ok()?, result as usize))
     }
 
-    pub(super) fn integers(&self) -> &Integers {
-        &self.0.integers
+    pub(super) fn integers(&self) -> Option<&Integers> {
+        self.0.integers.get().map(|integers| &**integers)
+    }
+
+    pub(super) fn integers_or_new(&self) -> &Integers {
+        self.0.integers.get_or_init(Box::default)
     }
 
     /// Whether nobody else holds it.

@@ -266,7 +266,7 @@ impl Integers {
 impl Buffer {
     /// The range of its integers, as far as it was noted.
     pub(crate) fn noted_range(&self, dtype: DType) -> Range {
-        let integers = self.integers();
+        let Some(integers) = self.integers() else { return Range::of_dtype(dtype) };
         let range = integers.range.get().filter(|(of, _)| *of == dtype).map(|(_, range)| *range);
         let range = range.or_else(|| integers.bounds.get().copied());
         range.unwrap_or(Range::of_dtype(dtype))
@@ -276,14 +276,14 @@ impl Buffer {
     /// thread that holds the device's gate.
     pub(crate) fn range(&self, dtype: DType, elements: usize) -> Range {
         let noted = self.noted_range(dtype);
-        let is_shared = self.integers().is_shared.get().is_some();
+        let is_shared = self.integers().is_some_and(|integers| integers.is_shared.get().is_some());
         if noted.exact || !dtype.is_int() || !self.is_shown() || is_shared {
             return noted;
         }
         let view = HostView::new(self, elements * dtype.size()).ok().flatten();
         let range = view.and_then(|view| Range::of_bytes(dtype, view.as_slice()));
         range.map_or(noted, |range| {
-            let _ = self.integers().range.set((dtype, range));
+            let _ = self.integers_or_new().range.set((dtype, range));
             range
         })
     }
@@ -301,35 +301,38 @@ impl Buffer {
             && !is_readable()
             && let Some(range) = Range::of_bytes(dtype, bytes)
         {
-            let _ = self.integers().range.set((dtype, range));
+            let _ = self.integers_or_new().range.set((dtype, range));
         }
     }
 
     /// Notes that others may write to it, so that each plan has to look at its indices.
     pub(crate) fn note_writers(&self) {
-        let _ = self.integers().is_shared.set(());
+        let _ = self.integers_or_new().is_shared.set(());
     }
 
     /// Notes what the operation that computed it says of its integers.
     pub(crate) fn set_bounds(&self, bounds: Range) {
         if !bounds.is_unchecked() {
-            let _ = self.integers().bounds.set(bounds);
+            let _ = self.integers_or_new().bounds.set(bounds);
         }
+    }
+
+    fn flags(&self) -> impl Iterator<Item = &Arc<Flag>> {
+        self.integers().into_iter().flat_map(Integers::flags)
     }
 
     /// Notes flags of the plan that computed it.
     pub(crate) fn set_flags(&self, flags: Flags) {
-        let _ = self.integers().own.set(flags);
+        let _ = self.integers_or_new().own.set(flags);
     }
 
     pub(crate) fn has_suspects(&self) -> bool {
-        self.integers().flags().any(|flag| !flag.is_fine())
+        self.flags().any(|flag| !flag.is_fine())
     }
 
     /// The flags that were not found to be fine.
     pub(crate) fn suspects(&self) -> Flags {
-        let flags = self.integers().flags();
-        flags.filter(|flag| !flag.is_fine()).cloned().collect()
+        self.flags().filter(|flag| !flag.is_fine()).cloned().collect()
     }
 
     /// Notes that it was computed from what holds these flags. Too many are looked at first, and one that tells
@@ -341,7 +344,7 @@ impl Buffer {
             flags = bad.into_iter().collect();
         }
         if !flags.is_empty() {
-            let _ = self.integers().inherited.set(flags);
+            let _ = self.integers_or_new().inherited.set(flags);
         }
     }
 
@@ -357,7 +360,7 @@ impl Buffer {
 
     /// An error if an index that it was computed by was out of range. Waits for the plans that tell.
     pub(crate) fn refuse_bad_indices(&self) -> Result<()> {
-        self.integers().flags().try_for_each(|flag| flag.look())
+        self.flags().try_for_each(|flag| flag.look())
     }
 }
 

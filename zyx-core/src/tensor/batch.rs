@@ -1,7 +1,7 @@
 //! A function of one example applied to many: [`Tensor::vmap`].
 //!
 //! The function is called once, with tensors that have the shape of one example and no value. What
-//! it made of them is a graph of the twenty operations; every node that depends on an example is
+//! it made of them is a graph of few operations; every node that depends on an example is
 //! made again with one axis more in front, so that all examples are computed at once. Because the
 //! function has seen the shapes of one example, sums over all axes, flattening and questions for
 //! extents mean what they mean for one.

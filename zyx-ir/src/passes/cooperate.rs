@@ -64,6 +64,8 @@ pub struct Found {
     body: Range<usize>,
     /// For each child its accumulators; none for a parallel loop.
     accumulators: Vec<Vec<Accumulator>>,
+    /// Loads of what the first thread stores later, which no other thread needs.
+    replaced: Vec<Value>,
 }
 
 impl Found {
@@ -102,24 +104,57 @@ impl Found {
             }
         }
         let reduces = shared.iter().any(|accumulators| !accumulators.is_empty());
-        let found = Found { root, children, body, accumulators: shared };
+        let mut found = Found { root, children, body, accumulators: shared, replaced: Vec::new() };
         // Counters of threads and turns are as wide as those they stand for.
         let mut counters = found.root.iter().chain(&found.children);
         let wide = counters.all(|l| kernel.ty(l.open).dtype == DType::I64);
-        (reduces && wide && found.is_apart(kernel)).then_some(found)
+        if !reduces || !wide {
+            return None;
+        }
+        found.replaced = found.replaced(kernel)?;
+        Some(found)
     }
 
-    /// Whether no buffer is both read and written, so that no thread can see another's store.
-    fn is_apart(&self, kernel: &Kernel) -> bool {
+    /// The loads of what is stored later; `None` if a thread could see another's store. A buffer may be both read
+    /// and written if the body loads only the element that it stores afterwards, and no loop needs what it loads.
+    fn replaced(&self, kernel: &Kernel) -> Option<Vec<Value>> {
+        let ops = || self.body.clone().map(|i| (Value(i as u32), kernel.op(Value(i as u32))));
+        let is_shared = |v: Value| self.children.iter().any(|l| l.open <= v && v.idx() <= l.end);
         let slot = |buf| match kernel.op(buf) {
             Op::Param { slot, .. } => Some(slot),
             _ => None,
         };
-        let ops = || self.body.clone().map(|i| kernel.op(Value(i as u32)));
-        let stored = |op| if let Op::Store { buf, .. } = op { slot(buf) } else { None };
-        let loaded = |op| if let Op::Load { buf, .. } = op { slot(buf) } else { None };
-        let stores: Vec<u16> = ops().filter_map(stored).collect();
-        ops().filter_map(loaded).all(|slot| !stores.contains(&slot))
+        let stores = ops().filter_map(|(v, op)| match op {
+            Op::Store { buf, index, .. } => Some((slot(buf)?, index, v)),
+            _ => None,
+        });
+        let stores: Vec<(u16, Value, Value)> = stores.collect();
+        let mut replaced = Vec::new();
+        let mut depends = vec![false; kernel.ops().len()];
+        for (v, op) in ops() {
+            if let Op::Load { buf, index, .. } = op
+                && let Some(slot) = slot(buf)
+            {
+                let mut own = stores.iter().filter(|store| store.0 == slot).peekable();
+                if own.peek().is_some() {
+                    let fits = |store: &(u16, Value, Value)| {
+                        store.1 == index && v < store.2 && !is_shared(store.2)
+                    };
+                    if is_shared(v) || !own.all(fits) {
+                        return None;
+                    }
+                    replaced.push(v);
+                    depends[v.idx()] = true;
+                    continue;
+                }
+            }
+            depends[v.idx()] = op.operands().any(|x| depends[x.idx()]);
+            let is_kept = matches!(op, Op::Store { buf, .. } if slot(buf).is_none());
+            if depends[v.idx()] && (is_shared(v) || is_kept) {
+                return None;
+            }
+        }
+        Some(replaced)
     }
 
     /// Whether a device has room for threads per result, results per group and runs like these.
@@ -259,14 +294,22 @@ impl<I: Iterator<Item = Value>> Team<'_, I> {
                     i = l.end;
                 }
                 (_, Op::Store { buf, .. }) if matches!(self.r.src.op(buf), Op::Param { .. }) => {
-                    let zero = self.r.out.index(0);
-                    let mut first = self.r.out.binary(BinaryOp::Eq, self.thread, zero);
-                    if let Some(exists) = self.exists {
-                        first = self.r.out.binary(BinaryOp::And, first, exists);
-                    }
+                    let first = self.first();
                     self.r.out.open_if(first);
                     self.r.copy(v);
                     self.r.out.close();
+                }
+                (_, Op::Load { buf, index, order }) if found.replaced.contains(&v) => {
+                    let mut cond = self.first();
+                    let [buf, mut index] = [buf, index].map(|x| self.r.get(x));
+                    if let Op::Guard { index: of, cond: own } = self.r.out.op(index) {
+                        cond = self.r.out.binary(BinaryOp::And, own, cond);
+                        index = of;
+                    }
+                    let index = self.r.out.guard(index, cond);
+                    let ty = self.r.src.ty(v);
+                    let loaded = self.r.out.emit(Op::Load { buf, index, order }, ty);
+                    self.r.set(v, loaded);
                 }
                 (_, op) if is_argument(op) => {}
                 _ => {
@@ -274,6 +317,16 @@ impl<I: Iterator<Item = Value>> Team<'_, I> {
                 }
             }
             i += 1;
+        }
+    }
+
+    /// Whether this thread stores the result.
+    fn first(&mut self) -> Value {
+        let zero = self.r.out.index(0);
+        let first = self.r.out.binary(BinaryOp::Eq, self.thread, zero);
+        match self.exists {
+            Some(exists) => self.r.out.binary(BinaryOp::And, first, exists),
+            None => first,
         }
     }
 
@@ -417,5 +470,57 @@ impl<I: Iterator<Item = Value>> Team<'_, I> {
         let columns = self.r.out.index(self.columns);
         let row = self.r.out.binary(BinaryOp::Mul, thread, columns);
         self.r.out.binary(BinaryOp::Add, row, column)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passes::property_tests::{Rng, devices, inputs, run};
+
+    /// Sums of rows, added to what stands where they are stored.
+    fn rows(body: &str) -> Kernel {
+        format!(
+            "kernel k\nbuffer 0 : i32[99] read\nbuffer 1 : i32[9] readwrite\n%p param 0 read : i32
+            %r param 1 readwrite : i32\n%9 const 9 : i64\n%11 const 11 : i64\n%0 const 0 : i64\n%z const 0 : i32
+            %i loop parallel %9\n%a alloc register 1 : i32\n%c store %a[%0], %z : i32\n{body}%e end %i"
+        )
+        .parse()
+        .unwrap()
+    }
+
+    const SUM: &str = "%j loop serial %11\n%k mul %i, %11 : i64\n%l add %k, %j : i64\n%x load %p[%l] : i32
+        %y load %a[%0] : i32\n%s add %x, %y : i32\n%t store %a[%0], %s : i32\n%f end %j\n%b load %a[%0] : i32\n";
+
+    #[test]
+    fn what_a_result_replaces_is_read_by_the_thread_that_stores_it() {
+        let old = "%o load %r[%i] : i32\n";
+        let end = "%w sub %o, %b : i32\n%u store %r[%i], %w : i32\n";
+        for body in [format!("{old}{SUM}{end}"), format!("{SUM}{old}{end}")] {
+            let kernel = rows(&body);
+            let args = inputs(&kernel, &mut Rng(5));
+            let expected = run(&kernel, &args, &[]);
+            let sites: Vec<Site> = devices().iter().flat_map(|caps| sites(&kernel, caps)).collect();
+            assert!(!sites.is_empty(), "{body}");
+            for site in sites {
+                assert_eq!(run(&apply(&kernel, &site), &args, &[]), expected, "{site:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_loops_read_is_not_replaced_meanwhile() {
+        let factor = SUM.replace("%s add %x, %y", "%m mul %x, %o : i32\n%s add %m, %y");
+        let end = "%w sub %o, %b : i32\n%u store %r[%i], %w : i32\n";
+        for body in [
+            format!("%o load %r[%i] : i32\n{factor}{end}"),
+            format!("%o load %r[%0] : i32\n{SUM}{end}"),
+            format!(
+                "{SUM}%u store %r[%i], %b : i32\n%o load %r[%i] : i32\n%w store %a[%0], %o : i32\n"
+            ),
+        ] {
+            let kernel = rows(&body);
+            assert!(devices().iter().all(|caps| sites(&kernel, caps).is_empty()), "{body}");
+        }
     }
 }
