@@ -141,6 +141,8 @@ fn segmented_mlp(inputs: &mut Inputs) -> Result<Report> {
         let loss = h.square().sum(..)?;
         let gradients = loss.grad(&weights.iter().collect::<Vec<_>>())?;
         let gradients: Vec<Tensor> = gradients.into_iter().flatten().collect();
+        // What is held would be stored beside the segments.
+        drop((h, loss));
         Tensor::realize_all(&gradients)?;
         device.synchronize()?;
         Ok((gradients, (device.stats().peak_bytes - before) as f64))

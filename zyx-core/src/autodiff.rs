@@ -207,12 +207,16 @@ impl Tensor {
         + Sync
         + 'static,
     ) -> Result<Tensor> {
-        self.with_gradient_rule(inputs, GradientRule(Box::new(rule)))
+        self.with_gradient_rule(inputs, GradientRule::new(Box::new(rule)))
     }
 
     /// [`Tensor::with_gradient`], compiled once for all rules.
     #[track_caller]
-    fn with_gradient_rule(&self, inputs: &[&Tensor], rule: GradientRule) -> Result<Tensor> {
+    pub(crate) fn with_gradient_rule(
+        &self,
+        inputs: &[&Tensor],
+        rule: GradientRule,
+    ) -> Result<Tensor> {
         if inputs.len() > 2 {
             let reason = format!("at most two inputs can have gradients, not {}", inputs.len());
             return Err(Tensor::argument_error("with_gradient", reason));
@@ -306,7 +310,7 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
         Op::Alias(None) | Op::Within(_) => Ok([None, None, None]),
         Op::Alias(Some(rule)) => {
             let inputs: Vec<Tensor> = expr.srcs[1..].iter().flatten().cloned().collect();
-            let given = (rule.0)(&inputs, y, dy)?;
+            let given = (rule.apply)(&inputs, y, dy)?;
             let fits = |(dx, x): (&Option<Tensor>, &Tensor)| {
                 dx.as_ref().is_none_or(|dx| {
                     dx.shape().same(x.shape())

@@ -16,7 +16,7 @@ def steady(step):
 
 
 def test_carried_state_with_detach():
-    w = zyx.randn(16, 16, requires_grad=True)
+    w = zyx.nn.Parameter(zyx.randn(16, 16))
     state = [zyx.zeros(4, 16)]
 
     def step():

@@ -153,7 +153,8 @@ def methods():
                     doc = documentation(lines, i)
                     found[name] = Method(name, split(parameters), result, doc, file.name)
             head = re.match(r"    pub fn (\w+)", line)
-            if head and owner == "Tensor":
+            attributes = "\n".join(lines[max(0, i - 4) : i])
+            if head and owner == "Tensor" and "#[doc(hidden)]" not in attributes:
                 whole = "\n".join(lines[i : i + 20])
                 match = re.match(
                     r"    pub fn \w+(?:<[^(]*?>)?\((.*?)\)\s*(?:->\s*([^{]+?)\s*)?(?:where[^{]*)?\{", whole, re.S

@@ -17,6 +17,7 @@ use super::places::Collected;
 use super::{Bindings, Graph, Node, NodeId, Op};
 use crate::runtime::Buffer;
 use crate::tensor::{Expr, History, Tensor};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// What a capture visited: the node that each tensor was found to be, in order.
@@ -188,12 +189,32 @@ impl Follow<'_> {
     fn alias(&mut self, alias: &Tensor, expr: &Expr, id: NodeId) {
         match (&expr.op, self.graph.node(id)) {
             (Op::Alias(None), Node::Leaf { slot }) => self.detached.push((alias.clone(), slot)),
-            // Sources for gradients alone. If they are reached, then mostly on the way to the value.
-            (Op::Alias(Some(_)), _) => {
-                let numbers = expr.srcs[1..].iter().flatten().filter_map(|x| x.marked(self.visit));
-                numbers.for_each(|number| self.handles[number as usize].0 -= 1);
+            (Op::Alias(Some(rule)), _) => {
+                self.for_gradients(&mut expr.srcs[1..].iter().flatten().chain(&rule.held[..]));
             }
             _ => {}
+        }
+    }
+
+    /// Handles of what only gradients need, and of what nothing else is made of, count for nobody. What the
+    /// value needs, too, was mostly reached before.
+    fn for_gradients(&mut self, inputs: &mut dyn Iterator<Item = &Tensor>) {
+        // Those of which some handles were not met, with the number of those that were.
+        let mut waiting: FxHashMap<usize, (Tensor, usize)> = FxHashMap::default();
+        let mut ready = Vec::new();
+        let mut meet = |x: &Tensor, ready: &mut Vec<Tensor>| match x.marked(self.visit) {
+            Some(number) => self.handles[number as usize].0 -= 1,
+            None => {
+                let (_, met) = waiting.entry(x.id()).or_insert_with(|| (x.clone(), 0));
+                *met += 1;
+                if *met + 1 == x.owners() {
+                    ready.extend(waiting.remove(&x.id()).map(|(x, _)| x));
+                }
+            }
+        };
+        inputs.for_each(|x| meet(x, &mut ready));
+        while let Some(x) = ready.pop() {
+            x.each_source(&mut |source| meet(source, &mut ready));
         }
     }
 

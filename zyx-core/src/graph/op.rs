@@ -93,7 +93,17 @@ pub(crate) enum UpdateOrder {
 type Rule = dyn Fn(&[Tensor], &Tensor, &Tensor) -> Result<Vec<Option<Tensor>>> + Send + Sync;
 
 /// A gradient given by a function instead of being derived from the graph.
-pub(crate) struct GradientRule(pub(crate) Box<Rule>);
+pub(crate) struct GradientRule {
+    pub(crate) apply: Box<Rule>,
+    /// Tensors that the function holds, as far as that is known. Nobody but gradients asks for them.
+    pub(crate) held: Arc<[Tensor]>,
+}
+
+impl GradientRule {
+    pub(crate) fn new(apply: Box<Rule>) -> GradientRule {
+        GradientRule { apply, held: Arc::default() }
+    }
+}
 
 impl PartialEq for GradientRule {
     fn eq(&self, other: &GradientRule) -> bool {

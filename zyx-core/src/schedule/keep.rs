@@ -22,6 +22,9 @@ use crate::hal::Caps;
 use crate::ops::BinaryOp;
 use std::collections::BTreeMap;
 
+/// Bytes of a value that may be stored whatever else there is.
+const SMALL: usize = 16 << 20;
+
 /// Which values of a plan are stored though nobody asked for them.
 #[derive(Debug, Default)]
 pub(super) struct Choice {
@@ -94,7 +97,7 @@ impl<'a> Keep<'a> {
             stored[id.idx()] || matches!(node, Node::Leaf { .. })
         });
         let largest = largest.map(|id| bytes(graph, id)).max().unwrap_or(0);
-        let most_bytes = largest.saturating_mul(LARGER);
+        let most_bytes = largest.saturating_mul(LARGER).max(SMALL);
         let launch = cost::of_launch(caps);
         Keep { graph, asked: is_asked, stored, uses, inside, demand, most_bytes, launch }
     }

@@ -261,11 +261,11 @@ impl Batch {
             let mut given: Vec<Tensor> = fresh.iter().map(|(one, _)| one.clone()).collect();
             let (dy, y) = (given.pop(), given.pop());
             let (Some(y), Some(dy)) = (y, dy) else { return Ok(Vec::new()) };
-            let found = (rule.0)(&given, &y, &dy)?;
+            let found = (rule.apply)(&given, &y, &dy)?;
             let mut batch = Batch::new(n, [&pairs[..], &fresh].concat());
             found.iter().map(|x| x.as_ref().map(|x| batch.all_of(x)).transpose()).collect()
         };
-        Arc::new(GradientRule(Box::new(whole)))
+        Arc::new(GradientRule::new(Box::new(whole)))
     }
 }
 

@@ -7,10 +7,12 @@
 use super::Tensor;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::graph::GradientRule;
 use crate::ops::BinaryOp;
 use crate::origin::composed;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
+use std::sync::Arc;
 
 impl Tensor {
     /// `f` at `inputs`, and its derivative in the direction of `tangents`: the product of the
@@ -109,7 +111,8 @@ impl Tensor {
         Tensor::check_operands(OP, inputs).named(OP)?;
         let detached: Vec<Tensor> = inputs.iter().map(|x| x.detach()).collect();
         let y = f(&detached)?;
-        let kept: Vec<Tensor> = inputs.iter().map(|x| (*x).clone()).collect();
+        let kept: Arc<[Tensor]> = inputs.iter().map(|x| (*x).clone()).collect();
+        let held = kept.clone();
         // A rule has two inputs at most: all are joined to one, which is never computed.
         let joined = joined(kept.iter().map(|x| Ok(x.clone()))).named(OP)?;
         let dtype = joined.dtype();
@@ -118,11 +121,12 @@ impl Tensor {
             let dx = f(&x)?.grad_with(dy, &x.iter().collect::<Vec<_>>())?;
             let whole = dx
                 .iter()
-                .zip(&kept)
+                .zip(&kept[..])
                 .map(|(dx, x)| Ok(dx.clone().unwrap_or_else(|| x.zeros_like())));
             Ok(vec![Some(self::joined(whole)?.cast(dtype))])
         };
-        y.with_gradient(&[&joined], rule).named(OP)
+        let rule = GradientRule { apply: Box::new(rule), held };
+        y.with_gradient_rule(&[&joined], rule).named(OP)
     }
 
     /// Compares the gradients of `f` with difference quotients at `inputs`, which have to hold
