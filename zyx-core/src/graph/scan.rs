@@ -19,8 +19,9 @@ use crate::shape::Shape;
 const FEW_ROWS: usize = 64;
 const MANY_ELEMENTS: usize = 1 << 13;
 /// Of scans across memory on a device of many threads: columns below this part of its threads, and
-/// elements from which on. A thread walks along each column, neighbours read neighbours.
-const COLUMNS: (usize, usize) = (8, 1 << 10);
+/// elements from which on. A thread walks along each column, neighbours read neighbours; two walks of a
+/// block each have to be shorter than that.
+const COLUMNS: (usize, usize) = (8, 4 * SMALL_BLOCK);
 /// Elements of a block on a device of few threads: at least, and aimed at for the longest rows.
 const BLOCK: (usize, usize) = (1 << 9, 1 << 15);
 /// Elements of a block on a device of many threads: few, and their totals are split again.

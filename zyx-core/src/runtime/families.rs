@@ -33,7 +33,7 @@ const LARGER_SHARE: usize = 2;
 
 /// Nanoseconds that a kernel takes at least for its own program to be compared with a general one: what takes less
 /// saves no time by being compiled again.
-const LONG_NS: f64 = 50_000.0;
+const LONG_NS: f64 = 20_000.0;
 
 /// Times the predicted time of a kernel's own program that a general one may take.
 const MAX_SLOWDOWN: f64 = 1.5;
@@ -415,8 +415,8 @@ impl Device {
 
     /// Whether the family's kernel is predicted to take much longer than the member's own.
     fn is_slower(&self, known: &Known, member: &Wanted) -> bool {
-        let (kernel, caps) = (&member.verified, self.caps());
-        if member.shorter.is_some() || model::least(kernel, caps) < LONG_NS {
+        let (kernel, caps) = (member.shorter.as_ref().unwrap_or(&member.verified), self.caps());
+        if model::least(kernel, caps) < LONG_NS {
             return false;
         }
         let fast = || Some(optimize(&*known.family.kernel("time")?, caps));
