@@ -1,8 +1,8 @@
 //! No size is special: reductions, scans, maps and copies of matrices whose extents are whole blocks, rows and lanes,
 //! one more, one less, and primes, with each instruction set, against the evaluator of graphs.
 //!
-//! Each size is computed by programs of its own on a device that has seen no other, and on one that has seen all sizes
-//! before, whose programs are shared.
+//! Each size runs on a new device, which has compiled no other size, and on a device that runs all sizes one after
+//! the other and may reuse their programs.
 
 use zyx_backend_cpu::{Config, Cpu, Level};
 use zyx_core::testing::evaluate;
@@ -102,7 +102,8 @@ fn check(dtype: DType, dims: [usize; 2], devices: &[(String, Device)]) -> Result
     Ok(())
 }
 
-/// Around the rows that are scanned and reduced at once, strips, lanes, blocks of columns and of flat loops.
+/// `[rows, columns]`: primes and numbers near those by which kernels cut loops, such as rows that one pass scans or
+/// reduces, strips, vector lanes, blocks of columns and of flat loops.
 const SIZES: [[usize; 2]; 14] = [
     [1, 997],
     [2, 1025],

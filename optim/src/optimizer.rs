@@ -78,7 +78,8 @@ pub trait Optimizer {
         let mut proposal = attribute(Location::caller(), || self.propose(gradients))?;
         self.exchange(&mut proposal);
         let mut old = proposal.take_replaced();
-        // What only the update needs is not kept, even if the caller holds it.
+        // Pending tensors in `old` are not stored for later, even if the caller holds them: here gradients, and
+        // new values before they are rounded to the parameter's dtype.
         old.extend(gradients.iter().flatten().cloned());
         old.extend(proposal.values(0).into_iter().map(|(_, wide)| wide));
         let new = along.iter().copied().chain(proposal.tensors());

@@ -30,7 +30,7 @@ impl Default for Limits {
     }
 }
 
-/// What a program is rich in.
+/// The operations, dtypes or values that a generated program favours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theme {
     /// A bit of everything.
@@ -216,8 +216,10 @@ fn rows(rng: &mut Rng, sizes: &mut Rng) -> Program {
     Program { inputs, steps, outputs: vec![last] }.pruned()
 }
 
-/// One value by a step that has a kernel of its own kind, and values of fewer axes that are replaced and
-/// used with it. Results may be any of those. Extents are drawn from `sizes`, all else from `rng`.
+/// A program that starts with a product of matrices, a reduction, a scan, a softmax or a selection. It replaces
+/// 1 to 3 inputs that broadcast to the result by scaled, shifted or squared ones, and combines them with the
+/// result. Outputs are replacements and combinations. Extents and elements of inputs are drawn from `sizes`, all
+/// else from `rng`.
 fn replaced(rng: &mut Rng, sizes: &mut Rng) -> Program {
     let dtype =
         *rng.pick(&[DType::F32, DType::F32, DType::F32, DType::F64, DType::F16, DType::BF16]);

@@ -187,7 +187,7 @@ fn measured(only: &[&str]) -> BTreeMap<String, [f64; PRESETS.len()]> {
     all
 }
 
-/// Most times the distance from the least time of the round size beside it.
+/// Highest ratio of predicted to least time at an awkward size, in units of that ratio at the round size near it.
 const AWKWARD: f64 = 1.3;
 
 /// For each row and family of sizes how many times further from the least time a preset is at awkward sizes.

@@ -13,8 +13,8 @@ fn matrix(rows: usize, columns: usize, seed: u64, device: &Device) -> Result<Ten
     Ok(x)
 }
 
-/// What steps cost, by counters: the tenth and the two-hundredth are alike, and nothing is compiled
-/// or remembered in between.
+/// Runs a step 202 times. Steps 9 to 11 make as many launches as steps 199 to 201. From step 13 on no kernel is
+/// compiled, all plans are cached, and live memory does not grow.
 fn steady(device: &Device, mut step: impl FnMut() -> Result<()>) -> Result<()> {
     let mut at = Vec::new();
     let mut stats = Vec::new();
@@ -54,7 +54,7 @@ fn carried_state_is_cut_by_detach() -> Result<()> {
     let [w, u] = [w, u].map(Param::new);
     let x = matrix(4, 8, 3, &device)?;
     let mut h = Tensor::zeros([4, 16], DType::F32, &device);
-    // Updates that nobody calls an optimizer.
+    // The updates are tensor arithmetic, without an optimizer.
     steady(&device, || {
         let state = h.detach();
         h = state.matmul(&w.tensor())?.add(x.matmul(&u.tensor())?)?.tanh();
@@ -247,7 +247,7 @@ fn a_normalisation_s_statistics_cost_no_second_convolution() -> Result<()> {
     })?;
     // The mean and the variance, and perhaps the convolution.
     assert!(seen.values_kept >= 2, "{seen:?}");
-    // What is pending is made of what was kept.
+    // The running mean is pending. Its plan reads the kept mean of the batch.
     let read = spent(&device, || norm.running_mean.as_ref().unwrap().tensor().realize())?;
     assert!(read.bytes_moved == 0 && read.nodes < 20, "{read:?}");
     Ok(())
@@ -270,7 +270,7 @@ fn dear_values_of_random_programs_are_computed_once() -> Result<()> {
             let leaf = Tensor::from_slice(&(0..64).collect::<Vec<i64>>(), [8, 8], &device)?;
             let mut known = vec![leaf.remainder(5i64)?];
             known[0].realize()?;
-            // The same with every value stored at once is the reference.
+            // Reference: the same values, each realized before the next one is made.
             let mut reference = known.clone();
             for _ in 0..10 {
                 let (i, j, how) = (below(known.len()), below(known.len()), below(4));

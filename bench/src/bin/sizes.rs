@@ -1,7 +1,7 @@
 //! Whether the time of an operation jumps at sizes without small divisors.
 //!
 //! `sizes [device] [rows] [elements] [rounds]`, as in `sizes cpu cumsum,roll 1000000 9`. Each row is computed
-//! at a round size and at awkward ones beside it: primes, twice a prime, products of two primes, round
+//! at a round size and at awkward sizes near it: primes, twice a prime, products of two primes, round
 //! size ± 1. For each awkward size it prints microseconds measured and predicted, and both as ratios: time per
 //! element over that of the round size. Sizes take turns, and the fastest of all rounds counts,
 //! since other processes only add time. The last lines give the rows above 1.5 and the geometric mean.

@@ -161,7 +161,7 @@ fn let_pass(device: &Device) -> Result<()> {
     let alone = read(ctc(device, [1, 0], 3, 1)?)?[0];
     assert!(loss.is_finite() && (loss - alone).abs() < 1e-6, "{loss} and {alone}");
     assert_eq!(read(x.histc(2, 0.0, 2.0)?)?, [1.0, 1.0]);
-    // What is tested for, by whatever moves it there.
+    // Values that are only tested for infinity and NaN, also behind copies, `abs` and `neg`, or replaced by a test.
     let zeros = Tensor::zeros([2, 2], DType::F32, device);
     let (infinite, none) = (x.abs().add(1.0)?.div(&zeros)?, zeros.div(&zeros)?);
     let bools = |y: Tensor| y.to_vec::<bool>();

@@ -222,7 +222,7 @@ pub fn short_axes(device: &Device) {
             let data: Vec<f32> = (0..rows * n).map(|_| rng.between(-2.0, 2.0) as f32).collect();
             let x = Tensor::from_slice(&data, [rows, n], device)?;
             for (kind, operand) in operands {
-                // What it is read from and what is scanned are two computations.
+                // Each method gets a new operand: `to_vec` stores the first one, and methods fuse with pending ones.
                 let values = operand(&x)?.to_vec::<f32>()?;
                 let results: Vec<Tensor> =
                     methods.iter().map(|(_, f)| f(&operand(&x)?)).collect::<Result<_>>()?;
@@ -249,7 +249,7 @@ pub fn short_axes(device: &Device) {
     run().unwrap_or_else(|error| panic!("{device}: {error}"));
 }
 
-/// What a method makes of a row.
+/// The expected result of a method of [`short_axes`] for one row.
 fn short_row(method: &str, row: &[f32]) -> Vec<f64> {
     let row: Vec<f64> = row.iter().map(|&x| x.into()).collect();
     let total: f64 = row.iter().map(|x| x.exp()).sum();

@@ -201,7 +201,7 @@ impl Array {
         out
     }
 
-    /// Exponentials of what is left without the maximum, times the reciprocal of their sum.
+    /// `exp(x - max)` times the reciprocal of its sum, along one axis. Numbers that are no floats become `f32`.
     pub fn softmax(&self, axis: usize) -> Array {
         let dtype = if self.dtype.is_float() { self.dtype } else { DType::F32 };
         let x = self.cast(accumulator(dtype));

@@ -76,7 +76,7 @@ pub(super) struct Tape {
     params: bool,
     /// Whether a history on the way had been freed.
     pub(super) released: bool,
-    /// Whether a history on the way was freed though nobody had asked for the value.
+    /// Whether a visited tensor has [`History::Forgotten`]. Gradients are refused then.
     pub(super) forgotten: bool,
 }
 

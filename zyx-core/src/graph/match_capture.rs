@@ -67,10 +67,10 @@ pub(crate) fn match_capture(
     match_held(outputs, &[], (graph, order), visit, &|_| false).map(|matched| matched.bindings)
 }
 
-/// Compares tensors with the first outputs of a graph, and counts handles by the way: a tensor of
-/// which there are more than the graph uses is held by the program, or by what it has not asked for
-/// yet. Pending tensors among `given` count as if nobody held them. Tensors of the nodes that are
-/// `wanted` are collected.
+/// Compares tensors with the first outputs of a graph, and counts the handles of each node's tensor.
+/// A node is held if its tensor has more handles than the graph uses: the program has the others, or
+/// pending tensors outside the graph. Outputs and pending tensors in `given` count as not held.
+/// Collects the tensors of the nodes for which `wanted` is true.
 pub(crate) fn match_held(
     outputs: &[&Tensor],
     given: &[Tensor],
@@ -185,7 +185,7 @@ impl Follow<'_> {
         Ok(id)
     }
 
-    /// What is to be noted of an alias of a node.
+    /// Notes an alias of a leaf where gradients stop, and discounts the handles of a gradient rule.
     fn alias(&mut self, alias: &Tensor, expr: &Expr, id: NodeId) {
         match (&expr.op, self.graph.node(id)) {
             (Op::Alias(None), Node::Leaf { slot }) => self.detached.push((alias.clone(), slot)),
@@ -196,8 +196,9 @@ impl Follow<'_> {
         }
     }
 
-    /// Handles of what only gradients need, and of what nothing else is made of, count for nobody. What the
-    /// value needs, too, was mostly reached before.
+    /// Discounts the handles of `inputs` that a gradient rule has: they do not make a node held. An input that
+    /// only such rules hold has no number; then the handles that it has of its sources are discounted, too.
+    /// Tensors that the value also depends on mostly have numbers by now. The handles of others still count.
     fn for_gradients(&mut self, inputs: &mut dyn Iterator<Item = &Tensor>) {
         // Those of which some handles were not met, with the number of those that were.
         let mut waiting: FxHashMap<usize, (Tensor, usize)> = FxHashMap::default();

@@ -399,8 +399,8 @@ pub(crate) struct Graph {
     pub(crate) origins: Origins,
     /// Whether slices or paddings may be equal.
     twins: bool,
-    /// The outputs that nobody asked for, in the order in which they stand behind the others; no
-    /// part of what graphs are compared by.
+    /// The last outputs, in their order: those that are stored only because the program holds them. Comparisons
+    /// of graphs ignore this list.
     pub(crate) kept: Vec<KeptNode>,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Inner {
     pooled: bool,
     /// What the layers above want to know of how it was computed, unknown here, and as which result.
     origin: OnceLock<(Arc<dyn Any + Send + Sync>, u32)>,
-    /// What is known of indices: of its own elements, and of those that it was computed by.
+    /// The range of its integers, and the flags of index checks that its contents depend on.
     integers: OnceLock<Box<Integers>>,
 }
 

@@ -137,7 +137,8 @@ impl Device {
         NOTED | u64::from(number)
     }
 
-    /// What is to be noted of a tensor that is made there.
+    /// A note of the line that makes a tensor, and of the bound of an index. The line is the binding's, if
+    /// [`Device::set_call_site`] gives one, else `location`.
     pub(crate) fn note_of(
         &self,
         location: &'static Location<'static>,

@@ -3,9 +3,9 @@
 //! Most indices need no flag, since their [`Range`] is known when an operation gets them: from data that was
 //! uploaded, from memory that the host reads, or from the operation that made them. A check of any others is a
 //! result of their plan, one number, which is 0 if all are in range ([`Flag`]). Results of that plan, and of
-//! plans that read these results, hold the flag ([`Buffer::suspect`]), and whoever reads one on the host looks
-//! at it first ([`Buffer::refuse_bad_indices`]). So a read of a result of bad indices fails as often as it is
-//! tried, and reads of all else succeed.
+//! plans that read these results, hold the flag ([`Buffer::set_flags`], [`Buffer::inherit`]). Each read on the
+//! host looks at the flags of the buffer first ([`Buffer::refuse_bad_indices`]). So every read of a result of bad
+//! indices fails, and reads of other values succeed.
 
 use super::buffer::Buffer;
 use super::checked::{Bound, Note};
@@ -238,12 +238,11 @@ impl Flag {
 /// Flags of the plans that a value depends on.
 pub(crate) type Flags = SmallVec<[Arc<Flag>; 1]>;
 
-/// Most flags of other plans that a value holds and that nobody has looked at. Beyond them the host waits
-/// for the device and looks, as in a loop that computes indices and reads nothing: the wait is one in so many
-/// steps, far behind which no program gets ahead of its device.
+/// Most flags of earlier plans that a value holds without the host having read them. Beyond them the host waits
+/// for the device and reads them. A loop that computes indices and reads nothing waits once in about 32 steps.
 const MAX_INHERITED: usize = 32;
 
-/// What is known of a buffer's indices.
+/// Ranges of a buffer's integers, and the flags of index checks that its contents depend on.
 #[derive(Default)]
 pub(crate) struct Integers {
     /// Of the elements, as integers of this dtype.

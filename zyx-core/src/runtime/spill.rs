@@ -41,7 +41,7 @@ pub(crate) struct Buffers {
 
 /// A holder of a value that can be computed again.
 pub(crate) trait Droppable: Send + Sync {
-    /// Drops the value unless somebody else holds it too; how many bytes that were.
+    /// Drops the value unless its buffer has another holder. Returns the bytes dropped, else 0.
     fn drop_unused(&self) -> usize;
 }
 

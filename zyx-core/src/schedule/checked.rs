@@ -1,20 +1,20 @@
-//! Realizing in checked mode: operation by operation, each result looked at; then by the plan that runs
-//! without checked mode, whose results are compared with those.
+//! Realizing in checked mode: operation by operation, with each result checked to be finite; then by the plan
+//! that runs without checked mode, whose results are compared with the first ones.
 //!
-//! The graph of the tensors is made once more, of nodes that nobody else holds (*twins*) on copies of the
-//! inputs, and computed in topological order. A twin is *stored*, and looked at, unless it only moves
-//! elements about, is far larger than its operands (the products before a contraction's sum, which would not
-//! fit), or is handled: all its users choose from it by `where`, since a formula may be infinite where it is
-//! not chosen, or test it for NaN and infinities. Such a
-//! twin is looked at if the result of one of its users is not finite though all stored operands are. What is
-//! handled is computed by itself nevertheless, so that what chooses from it is a kernel of one operation.
+//! The graph of the tensors is copied. The new nodes (*twins*) read copies of the inputs, have no other holders,
+//! and are computed in topological order. A twin is *stored* and checked with three exceptions. It only moves
+//! elements. It is far larger than its operands, as the products before a contraction's sum, which may exceed
+//! memory. It is *handled*: each user selects from it by `where`, since a formula may be infinite where it is
+//! not selected, or tests it for NaN and infinities. These twins are checked only if the result of a user
+//! is not finite though all stored operands are. A handled twin is still computed by its own plan, so that
+//! the user that selects from it is a kernel of one operation.
 //!
-//! Since twins share no memory with the tensors, the plan afterwards is the very one that runs without checked
-//! mode, with its fusion, donation and replay. Values that it keeps for later are results, too. They round
-//! differently. So where they differ by more
-//! than a few units of the largest element, the twins are computed again, each with a relative error of some
-//! units in the last place. A result that differs by much more than those do is a fault of the plan. Results that hang on
-//! rounding, as a position of nearly equal maxima, decide nothing.
+//! Twins share no memory with the tensors. So the second plan is the one that runs without checked mode, with
+//! its fusion, donation and replay. Values that it keeps for later are compared, too. Plan and twins round
+//! differently. Where they differ by more than a few rounding errors of the largest element, the twins are
+//! computed again several times, with a random relative error in each operation. A result of the plan that
+//! differs by far more than these runs do is a fault of the plan. Results that rounding decides, such as the
+//! position of one of two nearly equal maxima, are not judged.
 
 use super::across::{Walk, is_pending};
 use super::{realize_unchecked, refuse_no_value};
@@ -271,7 +271,7 @@ impl<'a> Twins<'a> {
                 false => most.max(x),
             });
             let is_exact = !tensor.dtype().is_float();
-            // What hangs on rounding says nothing of a plan.
+            // Rounding decides this result: a disturbed run changed an integer, or gave NaN or infinity.
             if moved.is_nan() || moved.is_infinite() || is_exact && moved > 0.0 {
                 continue;
             }
@@ -386,7 +386,7 @@ impl<'a> Twins<'a> {
             let stored = twin.asked || !(moves || large || twin.handled);
             self.twins[at].base = if stored { n } else { base };
             self.twins[at].stored = stored;
-            // What is handled is not looked at, but what chooses from it is to be a kernel of one operation.
+            // A handled twin is computed but not checked: its user becomes a kernel of one operation.
             if stored || !(moves || large) {
                 self.compute(&self.twins[at].tensor)?;
             }
@@ -556,7 +556,7 @@ impl<'a> Twins<'a> {
         self.bytes_of(tensor, buffer)
     }
 
-    /// What a buffer holds, as large as a tensor.
+    /// Reads as many bytes from a buffer as the elements of a tensor take.
     fn bytes_of(&self, tensor: &Tensor, buffer: &Buffer) -> Result<Vec<u8>> {
         let mut bytes = vec![0; tensor.numel() * tensor.dtype().size()];
         self.device.read(buffer, &mut bytes)?;
@@ -590,7 +590,7 @@ impl<'a> Twins<'a> {
     }
 }
 
-/// A tensor of the same elements in memory of its own; itself if it has no value.
+/// A copy of a tensor's value in new memory, one for each tensor. A tensor without a value is returned itself.
 fn copied(copies: &mut FxHashMap<usize, Tensor>, tensor: &Tensor) -> Result<Tensor> {
     let Some(buffer) = tensor.value() else { return Ok(tensor.clone()) };
     if let Some(copy) = copies.get(&tensor.id()) {

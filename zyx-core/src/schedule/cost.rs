@@ -270,7 +270,7 @@ impl Costs<'_> {
     }
 }
 
-/// What a launch costs: the elementwise operations that are done in its time.
+/// Cost of a launch: the elementwise operations that the device does in the same time.
 pub(super) fn of_launch(caps: &Caps) -> f64 {
     let rates = Rates::of(caps);
     match saves_launches(caps) {

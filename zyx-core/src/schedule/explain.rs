@@ -210,7 +210,7 @@ fn planned(
     let Scheduled { partition, items, groups, strategies } = schedule(graph, device);
     let mut stored: Vec<NodeId> =
         graph.outputs.iter().map(|&output| storage(graph, output)).collect();
-    // Those that nobody asked for come last.
+    // The last outputs are those in `kept`.
     let unasked = stored.split_off(stored.len() - kept.len());
     let kept = unasked.into_iter().zip(kept).filter(|(id, _)| !stored.contains(id));
     let kept: FxHashMap<NodeId, KeptNode> = kept.map(|(id, kept)| (id, *kept)).collect();
@@ -268,7 +268,7 @@ fn planned(
     Explanation { device: device.spec().to_owned(), launches, speeds, least, shared }
 }
 
-/// Why nodes would be stored if nobody held them.
+/// Why each node is stored by the plan of the first `asked` outputs alone, without those kept for the program.
 fn without_kept(graph: &Graph, asked: usize, device: &Device) -> FxHashMap<NodeId, Reason> {
     let mut plain = graph.clone();
     plain.outputs.truncate(asked);

@@ -1,17 +1,17 @@
-//! Values that are kept when they are computed on the way to others.
+//! Values that a plan stores because the program holds them and may ask for them later.
 //!
-//! Whoever asks for a value has what it depends on computed, too. Most of that nobody can ask for:
-//! it is fused, or forgotten with the plan. But the program may still hold an intermediate tensor,
-//! or a pending one that needs it, and would have it computed again. Here it is decided, from the
-//! graph and the nodes that are held, which values become further outputs: those for which
-//! computing again costs more than storing and loading, in the units of [`cost`](super::cost).
+//! A plan computes all values that its outputs depend on. Most of these are fused into other values, or dropped
+//! with the plan. But the program may hold an intermediate tensor, or a pending tensor that depends on one. A
+//! later plan would compute that value again. [`choose`] decides, from the graph and its held nodes, which
+//! values become further outputs: those that cost more to compute again than to store and load, in the units
+//! of [`cost`](super::cost).
 //!
-//! A held value that is cheap to make of others stays in place, and those others count as held. So
-//! fusion of elementwise chains is left alone, and what is kept ends a contraction, a reduction or a
-//! long chain. A value of which only a part is needed now is kept when that happens again: then all
-//! reads together cost at most twice what they would have cost had it been kept at first. A cheap
-//! value that was computed in place before counts what it loads, too: so the averages of a loop do
-//! not become ever longer sums.
+//! A held value that is cheap to compute from others is computed in place, and these others count as held
+//! instead. So elementwise chains stay fused, and each kept value ends a contraction, a reduction or a long
+//! chain. A value of which a plan needs less than half is kept only if an earlier plan needed a part of it, or
+//! if a launch computes all of it anyway. The delay at most doubles the cost of all reads together. For a cheap
+//! value that an earlier plan computed in place, the loads of its operands count, too: otherwise a running
+//! average in a loop would become an ever longer sum.
 
 use super::alternatives::LARGER;
 use super::cost::{self, LIBRARY, MAX_LOOKED_AT, OPS_PER_BYTE, reduced_count};
@@ -22,21 +22,22 @@ use crate::hal::Caps;
 use crate::ops::BinaryOp;
 use std::collections::BTreeMap;
 
-/// Bytes of a value that may be stored whatever else there is.
-const SMALL: usize = 16 << 20;
+/// Bytes up to which a value may be kept by any plan. Above them, it may have at most [`LARGER`] times the bytes
+/// of the plan's largest leaf or output.
+const MAX_BYTES_ALWAYS_KEPT: usize = 16 << 20;
 
-/// Which values of a plan are stored though nobody asked for them.
+/// The treatment of a plan's held nodes.
 #[derive(Debug, Default)]
 pub(super) struct Choice {
-    /// Ascending.
+    /// Nodes that become further outputs, ascending.
     pub(super) kept: Vec<KeptNode>,
-    /// Values that are held, but are computed in place this time.
+    /// Nodes that are computed in place. Their tensors note that a part of them was needed.
     pub(super) deferred: Vec<NodeId>,
-    /// Leaves that held values are computed from which are not stored.
+    /// Leaves from which held values that are not stored will be computed.
     pub(super) live_leaves: Vec<NodeId>,
 }
 
-/// What becomes of the nodes that are held while the `asked` ones are computed.
+/// Decides which held nodes the plan of the `asked` nodes stores.
 pub(super) fn choose(graph: &Graph, asked: &[NodeId], held: &[HeldNode], caps: &Caps) -> Choice {
     if !held.iter().any(|node| node.held) {
         return Choice::default();
@@ -47,16 +48,17 @@ pub(super) fn choose(graph: &Graph, asked: &[NodeId], held: &[HeldNode], caps: &
 struct Keep<'a> {
     graph: &'a Graph,
     asked: Vec<bool>,
-    /// Nodes whose values will be there.
+    /// Whether the plan stores a node: asked nodes, their storage, and kept nodes.
     stored: Vec<bool>,
-    /// How many operands each node is.
+    /// Uses of each node as an operand.
     uses: Vec<u32>,
-    /// Products that a sum takes in.
+    /// Whether a node is a product that a sum, a difference or a reduction reads.
     inside: Vec<bool>,
-    /// How many elements of each node are needed.
+    /// Elements of each node that the asked nodes need.
     demand: Vec<f64>,
-    /// Bytes of the largest value that is worth storing.
+    /// Bytes of the largest value that may be kept.
     most_bytes: usize,
+    /// Cost of a launch.
     launch: f64,
 }
 
@@ -97,7 +99,7 @@ impl<'a> Keep<'a> {
             stored[id.idx()] || matches!(node, Node::Leaf { .. })
         });
         let largest = largest.map(|id| bytes(graph, id)).max().unwrap_or(0);
-        let most_bytes = largest.saturating_mul(LARGER).max(SMALL);
+        let most_bytes = largest.saturating_mul(LARGER).max(MAX_BYTES_ALWAYS_KEPT);
         let launch = cost::of_launch(caps);
         Keep { graph, asked: is_asked, stored, uses, inside, demand, most_bytes, launch }
     }
@@ -129,7 +131,7 @@ impl<'a> Keep<'a> {
             }
             self.graph.node(id).sources().for_each(|x| live[x.idx()] = true);
         }
-        // What is cheap to make of others that are kept is not.
+        // Operands come first here: a chosen node is not kept if its kept operands make it cheap to compute.
         let mut kept = Vec::new();
         let mut cheap = Vec::new();
         for (node, again) in chosen.into_iter().rev() {
@@ -153,8 +155,9 @@ impl<'a> Keep<'a> {
         Choice { kept, deferred, live_leaves }
     }
 
-    /// Whether a node can be stored without another plan for the rest. Movement is not worth it, but
-    /// for a part; a product rounds with the sum that takes it in.
+    /// Whether a node may be kept: storing it changes no other value, and it is not too large. Movement is not
+    /// kept, except slices that leave elements out. Nor is a product that a sum reads, since the two may be
+    /// rounded as one operation.
     fn may_be_kept(&self, id: NodeId) -> bool {
         let node = self.graph.node(id);
         let part = match node {
@@ -167,8 +170,8 @@ impl<'a> Keep<'a> {
         computes && !float_product && bytes > 0 && bytes <= self.most_bytes
     }
 
-    /// Whether all of a node is computed even if a part of it is needed: by a library, or a kernel
-    /// that stores by its meaning.
+    /// Whether all of a node is computed even if only a part of it is needed: float contractions, which a
+    /// library may compute, and operations that need a launch, except other reductions.
     fn is_computed_whole(&self, id: NodeId) -> bool {
         let node = self.graph.node(id);
         match node {
@@ -179,8 +182,8 @@ impl<'a> Keep<'a> {
         }
     }
 
-    /// Whether a node needs a launch, or follows, element by element, such a node that nobody else
-    /// needs.
+    /// Whether a node needs a launch, or is computed element by element from a node that needs a launch and
+    /// has no other user.
     fn ends_kernel(&self, id: NodeId) -> bool {
         let (mut rest, mut seen) = (vec![id], 0);
         while let Some(x) = rest.pop() {
@@ -200,12 +203,12 @@ impl<'a> Keep<'a> {
         false
     }
 
-    /// What computing a node another time costs, and what storing it and loading it once does. A node
-    /// that is computed `again` is so in every step of a loop, or begins a chain that grows: what it
-    /// is made of is loaded each time, and the graph may differ each time.
+    /// `[computing, storing]`: the cost of computing a node another time, and of storing it and loading it once.
+    /// `again` says that an earlier plan needed a part of the node. Then each step of a loop may compute
+    /// it, or a chain grows from it: loads of stored operands and at least one launch count as well.
     fn costs(&self, id: NodeId, again: bool) -> [f64; 2] {
         let graph = self.graph;
-        // What ends a kernel is stored in any case.
+        // A launch stores its result anyway, so one transfer is saved.
         let moves = if self.ends_kernel(id) { 1.0 } else { 2.0 };
         let storing = moves * transfer(graph.dtype(id)) * elements(graph, id);
         let mut rest = BTreeMap::from([(id, elements(graph, id))]);
@@ -236,7 +239,7 @@ impl<'a> Keep<'a> {
                 launches = self.launch;
             }
             computing += demand * each;
-            // The elements of the product count within the contraction.
+            // The cost of a contraction includes its product, so the operands of the product come next.
             let (through, demand) = match contraction(graph, x) {
                 Some(product) => (product, demand * reduced_count(graph, x) as f64),
                 None => (x, demand),
@@ -262,7 +265,7 @@ fn bytes(graph: &Graph, id: NodeId) -> usize {
     graph.shape(id).numel().saturating_mul(graph.dtype(id).size())
 }
 
-/// The product that a sum of products sums.
+/// The product that a node sums, if the node is a contraction.
 fn contraction(graph: &Graph, id: NodeId) -> Option<NodeId> {
     match graph.node(id) {
         Node::Reduce { op: BinaryOp::Add, x, .. } => {
@@ -272,7 +275,8 @@ fn contraction(graph: &Graph, id: NodeId) -> Option<NodeId> {
     }
 }
 
-/// Whether a node needs more than elements at one place, so mostly a launch of its own.
+/// Whether a node usually needs a launch, such as a reduction, a scan or a scatter: it is neither elementwise nor
+/// movement, a bitcast or a gather.
 fn is_heavy(node: &Node) -> bool {
     node.arity() > 0
         && !node.is_elementwise()
@@ -280,7 +284,8 @@ fn is_heavy(node: &Node) -> bool {
         && !matches!(node, Node::Bitcast { .. } | Node::Gather { .. })
 }
 
-/// Shows each source of a node with how many of its elements so many of the node's need.
+/// Calls `show` for each source of a node, with the number of elements of it that `demand` elements of the node
+/// need.
 fn each_demand(graph: &Graph, id: NodeId, demand: f64, show: &mut dyn FnMut(NodeId, f64)) {
     let node = graph.node(id);
     for x in node.sources() {

@@ -56,7 +56,7 @@ struct Played {
     keeping: Keeping,
 }
 
-/// What was decided about values that the program held.
+/// The held nodes of a graph, and which of them its plan stores or computes in place.
 #[derive(Default)]
 pub(super) struct Keeping {
     /// How many outputs were asked for; those behind them are kept.
@@ -68,11 +68,11 @@ pub(super) struct Keeping {
     pub(super) live_leaves: Vec<NodeId>,
 }
 
-/// Tensors, the plans of what they reach and the values it has.
+/// A known plan for some tensors with the values of its leaves, and the tensors whose state it changes.
 pub(super) struct Found {
     pub(super) planned: Arc<Planned>,
     pub(super) bindings: Bindings,
-    /// Which output is the value of which tensor that nobody asked for.
+    /// Outputs stored because the program holds their tensors: number of the output, tensor.
     pub(super) kept: Vec<(usize, Tensor)>,
     /// Tensors that are held, and computed in place this time.
     pub(super) deferred: Vec<Tensor>,

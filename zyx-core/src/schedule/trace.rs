@@ -16,7 +16,7 @@ pub(crate) struct Traced {
     parts: Vec<Part>,
     /// The results, and behind them the numbers of flags.
     outputs: Vec<(Shape, DType)>,
-    /// What is known of integers of the results.
+    /// Position and range of each result of integers.
     ranges: Vec<(usize, Range)>,
     checks: Vec<TracedCheck>,
 }

@@ -451,11 +451,11 @@ fn running_log_sum(x: &Tensor, axis: usize) -> Tensor {
     y.with_rule(x, move |inputs, _, dy| Some(log_sum_slopes(&inputs[0], dy, axis)))
 }
 
-/// The cotangent of `x` for its running log-sum-exp: of element `j` the sum of `dy[i] exp(x[j] - y[i])` over
-/// all `i >= j`, with the running maximum `m` and the sum `s` beside it in the place of their
-/// result `y`, which rounds the sum off where the maximum is large. As `exp(x[j] - m[j]) / s[j] r[j]` with
-/// `r[j] = dy[j] + exp(m[j] - m[j + 1]) s[j] / s[j + 1] r[j + 1]` no factor is above 1, and it is
-/// linear in `dy`, as derivatives by `dy` need it. Elements of `-inf` get nothing, those of `inf` NaN.
+/// The cotangent of `x` for its running log-sum-exp `y`: element `j` is the sum of `dy[i] exp(x[j] - y[i])` over
+/// all `i >= j`. The running maximum `m` and the running sum `s` of `exp(x - m)` replace `y = m + ln(s)`, since
+/// the rounding of `y` loses `ln(s)` where `m` is large. Element `j` is computed as `exp(x[j] - m[j]) / s[j] r[j]`
+/// with `r[j] = dy[j] + (exp(m[j] - m[j + 1]) s[j] / s[j + 1]) r[j + 1]`. The factors of `r` are at most 1, and
+/// the result is linear in `dy`, as derivatives by `dy` need it. It is 0 where `x` is `-inf`, NaN where it is `inf`.
 #[track_caller]
 fn log_sum_slopes(x: &Tensor, dy: &Tensor, axis: usize) -> Tensor {
     let (n, dtype) = (x.shape()[axis], x.dtype());

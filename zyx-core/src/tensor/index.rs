@@ -89,7 +89,7 @@ impl Tensor {
         Ok(self.select_unchecked(axis, &index))
     }
 
-    /// [`Tensor::index_select`] of positions that nobody checks.
+    /// [`Tensor::index_select`] without the check that positions are in range.
     #[track_caller]
     pub(crate) fn select_unchecked(&self, axis: usize, index: &Tensor) -> Tensor {
         self.gather_unchecked(axis, &self.along(axis, index))

@@ -212,15 +212,16 @@ impl Tensor {
         }
     }
 
-    /// A range that all elements of these integers are in: of data, as far as it is known without waiting; of
-    /// anything else, as its operations tell. Not for a thread that holds the device's gate.
+    /// A range that contains all elements of these integers. For stored values it is noted, or read if the host
+    /// can without waiting. For pending values it follows from their operations. Not for a thread that holds the
+    /// device's gate.
     pub(crate) fn index_range(&self) -> Range {
         let mut ranges = Ranges { nodes: MAX_NODES, unread: Vec::new() };
         let range = ranges.of(self);
         if ranges.unread.is_empty() {
             return range;
         }
-        // Looked at only now, since whoever holds the gate may wait for a history.
+        // Reads take the gate, and the walk locks histories, for which a thread with the gate may wait.
         for (buffer, dtype, elements) in ranges.unread {
             buffer.range(dtype, elements);
         }
@@ -274,7 +275,7 @@ impl Ranges {
             (Op::Pad(_), ..) | (Op::Gather { .. }, ..) => Some(self.of(a).hull(Range::exactly(0))),
             (Op::Scatter { op: None, .. }, _, Some(c)) => Some(self.of(a).hull(self.of(c))),
             (Op::Cast { bits: false }, ..) if a.dtype().is_float() => self.of_floats(a),
-            // What `i64` does not hold wraps.
+            // Numbers of `u64` above the largest `i64` wrap: no range is known.
             (Op::Cast { bits: false }, ..) => {
                 Some(self.of(a)).filter(|range| a.dtype() != DType::U64 || range.max < i64::MAX)
             }
@@ -297,7 +298,7 @@ impl Ranges {
             }
             _ => None,
         };
-        // What does not fit the dtype wraps.
+        // Results outside the dtype wrap: only the dtype bounds them.
         found.filter(|range| all.contains(*range)).unwrap_or(all)
     }
 

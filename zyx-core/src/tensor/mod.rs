@@ -150,7 +150,7 @@ pub(crate) struct Node {
     mark: AtomicU64,
 }
 
-/// What a node has of its sources.
+/// Properties that a node takes from its sources.
 #[derive(Clone, Copy, Default)]
 struct Inherited {
     tracked: bool,
@@ -194,7 +194,8 @@ pub(crate) enum History {
     Expr(Expr),
     /// Known, and so is the value, computed on the way to another one: the device may drop it.
     Kept(Box<Kept>),
-    /// Computed, and freed though nobody had asked for the value. No gradient can pass it.
+    /// Given up by [`Tensor::outlive`] at the end of a long chain of kept values. A gradient that reaches it is
+    /// an error.
     Forgotten,
     /// Computed and freed.
     #[default]
@@ -722,8 +723,8 @@ impl Tensor {
         }
     }
 
-    /// Notes a value that was computed on the way to another one. It may be dropped while nobody
-    /// uses it. Where gradients stop, nothing is lost if it stays: how it was computed is given up.
+    /// Notes a value that was computed on the way to another one. The device may drop it while its
+    /// buffer has no other holder. A tensor where gradients stop becomes a leaf instead.
     pub(crate) fn keep(&self, buffer: Buffer) {
         let mut history = self.history();
         match &mut *history {
@@ -755,7 +756,7 @@ impl Tensor {
         true
     }
 
-    /// [`Tensor::take_kept`] of a value that nobody asked for: how it was computed is not given up.
+    /// [`Tensor::take_kept`] for a value that the program did not ask for: the expression stays for gradients.
     pub(crate) fn remember_kept(&self) -> bool {
         if self.is_realized() {
             return true;
@@ -854,7 +855,7 @@ impl<'a> FromIterator<&'a Tensor> for Operands {
     }
 }
 
-/// A kept value is another's now: what is left is how it was computed.
+/// Turns [`History::Kept`] into [`History::Expr`], and so drops its handle of the buffer.
 fn hold_expr(history: &mut History) {
     if let History::Kept(_) = history
         && let History::Kept(kept) = std::mem::take(history)
@@ -865,7 +866,7 @@ fn hold_expr(history: &mut History) {
 
 impl Droppable for Node {
     fn drop_unused(&self) -> usize {
-        // Whoever holds the lock looks at the value.
+        // A thread that has the lock may be taking the value.
         let Ok(mut history) = self.history.try_lock() else { return 0 };
         match &*history {
             History::Kept(kept) if kept.buffer.is_unique() => {

@@ -478,7 +478,8 @@ mod tests {
     use super::*;
     use crate::passes::property_tests::{Rng, devices, inputs, run};
 
-    /// Sums of rows, added to what stands where they are stored.
+    /// A parallel loop over 9 rows `%i` of 11 elements that runs `body` with a register array `%a`, set to 0. It
+    /// reads `%p` and may read and write `%r[%i]`.
     fn rows(body: &str) -> Kernel {
         format!(
             "kernel k\nbuffer 0 : i32[99] read\nbuffer 1 : i32[9] readwrite\n%p param 0 read : i32

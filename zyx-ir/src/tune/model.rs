@@ -476,7 +476,8 @@ mod tests {
         assert!(with(4) < 0.8 * with(1), "{} {}", with(4), with(1));
     }
 
-    /// Threads, lanes, rows at once, strips and copies of bodies all end somewhere in these lengths.
+    /// Lengths near 1024 that threads, lanes, unrolled rows and strips do not divide are predicted to take at
+    /// most 1.3 times as long per element as 1024.
     #[test]
     fn awkward_sizes_take_no_longer_on_a_cpu() {
         type Sized = fn(i64) -> Kernel;

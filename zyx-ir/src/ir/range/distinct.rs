@@ -125,7 +125,7 @@ impl Ranges<'_> {
         by.filter(|&by| by > 0 && self.plain[x.idx()].min >= 0)
     }
 
-    /// `(y, d)` where a value is `y / d`, with `d` as large as it is known to be.
+    /// `(y, d)` with `value = y / d`: the product `d` of the divisors of nested divisions by constants, or 1.
     fn dividend(&self, x: Value) -> (Form, i64) {
         let form = &self.forms[x.idx()];
         if let Some((Atom::Value(value), 1)) = form.single()

@@ -26,7 +26,7 @@ pub(super) struct Exponent {
     /// The scores without what follows, and where they are seen if a band is hidden.
     target: At,
     pub(super) seen: Option<At>,
-    /// What they are multiplied with, and whether that never rounds.
+    /// The number that `target` is multiplied by, and whether it is a power of two: the product is exact then.
     factor: Option<(Value, bool)>,
     shift: At,
     scale: Option<At>,
@@ -52,8 +52,9 @@ pub(super) struct Columns {
 #[derive(Clone, Copy)]
 enum Kept {
     Leaf(At),
-    /// What is subtracted from scores, and what is added to exponents.
+    /// [`Normaliser::shift`] of the column.
     Shift,
+    /// [`Normaliser::offset`] of the column.
     Offset,
 }
 
@@ -300,7 +301,7 @@ impl Warps<'_, '_> {
         all
     }
 
-    /// What is kept of a pair of a thread's columns.
+    /// Loads one kept value for a pair of this thread's columns, from the half of `storage` that `parity` selects.
     fn kept_pair(&mut self, storage: Value, parity: Value, pair: usize) -> [Value; 2] {
         let base = self.op(Mul, parity, self.blocks.columns);
         let k = 2 * pair;
