@@ -385,7 +385,12 @@ fn real_binary(op: BinaryOp, dtype: DType, x: (f64, f64), y: (f64, f64)) -> Val 
         _ => false,
     };
     let corners = [(x.0, y.0), (x.0, y.1), (x.1, y.0), (x.1, y.1)].map(|(x, y)| real(op, x, y));
-    if !monotone || corners.iter().any(|z| z.is_nan()) {
+    // A zero between the corners times an infinity is NaN.
+    let has_zero = |(low, high): (f64, f64)| low <= 0.0 && high >= 0.0;
+    let has_infinity = |(low, high): (f64, f64)| low.is_infinite() || high.is_infinite();
+    let may_be_nan =
+        op == B::Mul && (has_zero(x) && has_infinity(y) || has_zero(y) && has_infinity(x));
+    if !monotone || may_be_nan || corners.iter().any(|z| z.is_nan()) {
         return Val::Unknown;
     }
     let low = corners.iter().copied().fold(f64::INFINITY, f64::min);
