@@ -366,6 +366,23 @@ fn untracked_values_that_are_kept_have_gradients_or_errors() -> Result<()> {
     Ok(())
 }
 
+/// Inputs that only the rule of a checkpoint holds are freed once their plan has used them.
+#[test]
+fn inputs_of_checkpoints_are_not_kept() -> Result<()> {
+    let device = device();
+    let w = matrix(16, 16, 1, &device)?.tracked();
+    let mut h = matrix(4, 16, 2, &device)?;
+    for _ in 0..4 {
+        h = Tensor::checkpoint(|x| Ok(x[0].matmul(&x[1])?.tanh()), &[&h, &w])?;
+    }
+    let gradients = h.square().sum(..)?.grad(&[&w])?;
+    drop(h);
+    let gradients: Vec<Tensor> = gradients.into_iter().flatten().collect();
+    let seen = spent(&device, || Tensor::realize_all(&gradients))?;
+    assert_eq!(seen.values_kept, 0, "{seen:?}");
+    Ok(())
+}
+
 #[test]
 fn explanations_tell_what_is_kept() -> Result<()> {
     let device = device();
