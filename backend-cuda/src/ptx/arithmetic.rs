@@ -113,8 +113,9 @@ impl Body<'_> {
     }
 
     /// `x / y` of `f32` without a call: a Newton step after the approximate reciprocal, then one with the remainder
-    /// (P. W. Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). It is
-    /// correctly rounded but for quotients and remainders that are subnormal, which may be off by a unit.
+    /// (P. W. Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). By that
+    /// theorem it is correctly rounded, except where `y` has a fraction of ones, or the quotient or the remainder is
+    /// subnormal; there it may be off by a unit.
     fn quotient(&mut self, x: &str, y: &str) -> String {
         let size = self.set(Reg::Float, "abs.f32", &[y]);
         let is_small = self.set(Reg::Pred, "setp.lt.f32", &[&size, LEAST_NORMAL]);
@@ -135,7 +136,7 @@ impl Body<'_> {
         self.set(Reg::Float, "mul.rn.f32", &[&quotient, &scale])
     }
 
-    /// The square root of an `f32` without a call, likewise.
+    /// The square root of an `f32` without a call, within a unit: one step after the approximate reciprocal root.
     fn root(&mut self, x: &str) -> String {
         let is_small = self.set(Reg::Pred, "setp.lt.f32", &[x, LEAST_NORMAL]);
         // 2^24, and the root of its reciprocal.

@@ -95,7 +95,7 @@ type Rule = dyn Fn(&[Tensor], &Tensor, &Tensor) -> Result<Vec<Option<Tensor>>> +
 /// A gradient given by a function instead of being derived from the graph.
 pub(crate) struct GradientRule {
     pub(crate) apply: Box<Rule>,
-    /// Tensors that the function holds, as far as that is known. Nobody but gradients asks for them.
+    /// Tensors that the function captured, if its author lists them. They do not count as held by the program.
     pub(crate) held: Arc<[Tensor]>,
 }
 

@@ -23,7 +23,8 @@ use crate::ops::BinaryOp;
 use std::collections::BTreeMap;
 
 /// Bytes up to which a value may be kept by any plan. Above them, it may have at most [`LARGER`] times the bytes
-/// of the plan's largest leaf or output.
+/// of the plan's largest leaf or output. It is chosen, not measured: pending data of a usual model fit, and no plan
+/// is short of memory for a few of them.
 const MAX_BYTES_ALWAYS_KEPT: usize = 16 << 20;
 
 /// The treatment of a plan's held nodes.
