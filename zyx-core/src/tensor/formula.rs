@@ -82,8 +82,8 @@ impl Term {
     /// The logistic function of this term.
     #[track_caller]
     pub(crate) fn sigmoid(&self) -> Term {
-        // From the result: the exponential may be infinite.
-        ((-self).exp() + 1.0).recip().ruled(self, |_, y, dy| dy * (y * (1.0 - y)))
+        // `1 - y` would be the rounding error of `y` where that is nearly one.
+        ((-self).exp() + 1.0).recip().ruled(self, |x, y, dy| dy * (y * (-x).sigmoid()))
     }
 
     /// A number beside this term.

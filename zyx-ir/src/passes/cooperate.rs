@@ -161,14 +161,14 @@ impl Found {
     pub fn fits(&self, kernel: &Kernel, choice: [i64; 3], caps: &Caps) -> bool {
         let [threads, columns, run] = choice;
         let n = self.root.map_or(Some(1), |l| l.len).unwrap_or(0);
-        let powers = [threads, columns, run].iter().all(|&x| x > 0 && x & (x - 1) == 0);
+        let powers = [threads, run].iter().all(|&x| x > 0 && x & (x - 1) == 0);
         let accumulators = self.accumulators.iter().flatten();
         let bytes: usize = accumulators.map(|a| kernel.ty(a.alloc).dtype.size()).sum();
         let locals = threads * columns;
         powers
             && threads > 1
             && run <= 8
-            && columns <= n.max(1)
+            && (1..=n.max(1)).contains(&columns)
             && (n as u64).div_ceil(columns as u64) <= caps.groups_on_two_axes()
             && locals <= caps.max_local as i64
             && bytes * locals as usize <= caps.shared_bytes

@@ -23,9 +23,10 @@ use crate::passes::{
 const MIN_SHARED: i64 = 32;
 const PER_THREAD: i64 = 16;
 
-/// Fewest neighbouring columns of a group chosen to have more groups: what memory brings at once.
-/// Most threads of a group that reduces columns.
+/// Fewest neighbouring columns of a group chosen to have more groups: what memory brings at once. Fewest where all
+/// that lie side by side are no more. Most threads of a group that reduces columns.
 const FEW_COLUMNS: i64 = 8;
+const MIN_COLUMNS: i64 = 4;
 const MAX_SHARING: i64 = 1024;
 /// Columns that there are for each that the last group lacks, at least.
 const IDLE: i64 = 8;
@@ -105,8 +106,9 @@ pub(super) static STRATEGIES: [Strategy; 13] = [
         name: "shared reductions",
         apply: |draft, caps, at| {
             claim_updates(draft, caps, at.nest);
+            let widths = widths(&draft.kernel, at.nest);
             let root = merge_all(draft, at.nest);
-            share(draft, caps, root)
+            share(draft, caps, root, &widths)
         },
     },
     Strategy {
@@ -249,6 +251,22 @@ pub(super) fn merge_all(draft: &mut Draft, nest: usize) -> Value {
     }
 }
 
+/// Iterations of the innermost loop of a nest, of the innermost two, and so on up to all.
+fn widths(kernel: &Kernel, nest: usize) -> Vec<i64> {
+    let list = loops(kernel);
+    let mut next = list.iter().find(|l| l.open == roots(kernel)[nest]).copied();
+    let mut extents = Vec::new();
+    while let Some(l) = next {
+        extents.push(l.len.unwrap_or(1));
+        next = nest::inner_of(kernel, &l, &list);
+    }
+    let product = |all: &mut i64, n: i64| {
+        *all = all.saturating_mul(n);
+        Some(*all)
+    };
+    extents.into_iter().rev().scan(1, product).collect()
+}
+
 /// How the loads of a reduction lie in memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
@@ -282,8 +300,8 @@ fn power(n: i64) -> i64 {
     1 << n.max(1).ilog2()
 }
 
-/// Shares the reductions of each result among threads. `false` if that is not worth it.
-fn share(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
+/// Shares the reductions of each result among threads, results of these widths side by side. `false` if that is not worth it.
+fn share(draft: &mut Draft, caps: &Caps, root: Value, widths: &[i64]) -> bool {
     let Some(found) = Found::of(&draft.kernel, Some(root)) else { return false };
     // Nested loops of a reduction lie in memory as the innermost does, and are shared as one.
     let list = loops(&draft.kernel);
@@ -308,7 +326,7 @@ fn share(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     };
     let mut flat = draft.fork();
     flatten(&mut flat, &found);
-    if !share_flat(&mut flat, caps, root, (direction, steps)) {
+    if !share_flat(&mut flat, caps, root, (direction, steps, widths)) {
         return false;
     }
     *draft = flat;
@@ -335,12 +353,13 @@ fn flatten(draft: &mut Draft, found: &Found) {
     }
 }
 
-/// Shares reductions of one loop each, the longest of which lies in memory so and has about as many steps.
+/// Shares reductions of one loop each, the longest of which lies in memory so and has about as many steps, with results of
+/// these widths side by side.
 fn share_flat(
     draft: &mut Draft,
     caps: &Caps,
     root: Value,
-    (direction, longest): (Direction, i64),
+    (direction, longest, widths): (Direction, i64, &[i64]),
 ) -> bool {
     let Some(found) = Found::of(&draft.kernel, Some(root)) else { return false };
     let Some(n) = found.root.and_then(|l| l.len).filter(|&n| n > 0) else { return false };
@@ -377,21 +396,22 @@ fn share_flat(
             [threads, 1, run]
         }
         Direction::Across => {
-            // As many as divide the results; where those are too few, a last group with fewer.
-            let powers = (0..=power(draft.knobs.columns).ilog2()).rev().map(|shift| 1i64 << shift);
-            let even = powers.clone().find(|c| n % c == 0).unwrap_or(1);
-            let ragged = powers.filter(|&c| (FEW_COLUMNS..=n).contains(&c));
-            let ragged = ragged.filter(|_| even < FEW_COLUMNS);
-            let mut ragged = ragged.filter(|c| IDLE * ((n + c - 1) / c * c - n) <= n);
-            let mut columns = ragged.next().unwrap_or(even);
-            if columns < 4 || n >= resident {
-                return false;
+            // Powers of two that divide the results; a width; or a last group with fewer.
+            let most = power(draft.knobs.columns);
+            let powers = || (0..=most.ilog2()).rev().map(|shift| 1i64 << shift);
+            let wide = || powers().filter(|&c| c >= FEW_COLUMNS);
+            let is_full = |c: &i64| IDLE * ((n + c - 1) / c * c - n) <= n;
+            let mut sizes: Vec<i64> = wide().filter(|c| n % c == 0).collect();
+            if sizes.is_empty() {
+                sizes.extend(widths.iter().rfind(|c| (MIN_COLUMNS..=most).contains(c)));
+            }
+            if sizes.is_empty() {
+                sizes = wide().filter(|&c| c <= n).filter(is_full).collect();
             }
             // More groups of fewer columns where multiprocessors would be idle.
             let units = caps.multiprocessors() as i64;
-            while columns > FEW_COLUMNS && n / columns < units {
-                columns /= 2;
-            }
+            let columns = sizes.iter().find(|&c| n / c >= units).or(sizes.last());
+            let Some(&columns) = columns.filter(|_| n < resident) else { return false };
             let most = power(caps.max_local as i64 / columns).min(power(longest / 4));
             let threads = power(resident / results).max(2).min(most.min(MAX_SHARING / columns));
             [threads, columns, 1]

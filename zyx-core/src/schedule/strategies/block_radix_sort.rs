@@ -44,23 +44,24 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// The largest block a device has room for, if it wants work for many threads.
+    /// The largest block whose keys are distributed that a device has room for, if it wants work for many threads.
     pub(crate) fn of(caps: &Caps) -> Option<Block> {
         let sizes = [(256, 16), (256, 8), (128, 8)];
         let blocks = sizes.map(|(threads, own)| Block { threads, own });
-        let fits = |block: &Block| {
-            block.bytes() <= caps.shared_bytes as i64 && block.threads <= caps.max_local as i64
-        };
-        blocks.into_iter().find(fits).filter(|_| !caps.has_few_threads())
+        blocks.into_iter().find(|block| block.fits(caps, caps.shared_bytes))
     }
 
     /// The smallest block that holds so many keys, where a device has one.
     pub(crate) fn holding(caps: &Caps, n: usize) -> Option<Block> {
-        let largest = Block::of(caps).filter(|block| block.keys() >= n as i64)?;
-        let sizes = [(64, 4), (128, 4), (128, 8), (256, 8)];
-        let blocks = sizes.map(|(threads, own)| Block { threads, own });
-        let holds = |block: &Block| block.keys() >= n as i64 && block.keys() < largest.keys();
-        Some(blocks.into_iter().find(holds).unwrap_or(largest))
+        let sizes = [(64, 4), (128, 8), (256, 16), (512, 16), (1024, 16)];
+        let (threads, _) = sizes.into_iter().find(|&(threads, own)| n as i64 <= threads * own)?;
+        let block = Block { threads, own: (n as i64 + threads - 1) / threads };
+        block.fits(caps, caps.most_shared_bytes.max(caps.shared_bytes)).then_some(block)
+    }
+
+    fn fits(self, caps: &Caps, shared_bytes: usize) -> bool {
+        let fits = self.bytes() <= shared_bytes as i64 && self.threads <= caps.max_local as i64;
+        fits && !caps.has_few_threads()
     }
 
     /// Keys of a block.
@@ -308,7 +309,7 @@ impl Ranks<'_, '_> {
             let start = self.l.b.load(self.storage.counters, place);
             let start = self.l.b.binary(Shr, start, half);
             let rank = self.l.b.binary(Add, start, before);
-            let rank = self.op(And, rank, self.block.keys() - 1);
+            let rank = self.op(BinaryOp::Min, rank, self.block.keys() - 1);
             let rank = self.l.b.cast(DType::I64, rank);
             ranked.push((key, self.key_place(rank)));
         }

@@ -15,6 +15,8 @@
 //! What is combined with what follows from the place in the row alone, so results are the same from run
 //! to run.
 //!
+//! Where there are rows enough for all groups, a group scans the tiles of its row in turn: none waits.
+//!
 //! Of sums in `f32`, what all up to a tile add up to comes with its rounding error (Knuth's TwoSum, TAOCP
 //! 4.2.2), so the error of a long row is that of one window of tiles.
 //!
@@ -48,7 +50,7 @@ const MIN_OWN: i64 = 8;
 const BANKS: i64 = 32;
 /// Fewest elements of a row, and the part of a device's threads that there are rows at most: more
 /// rows keep it busy by themselves.
-const MIN_ROW: usize = 1 << 10;
+const MIN_ROW: usize = 1 << 8;
 const MANY_ROWS: usize = 8;
 /// Groups that a multiprocessor has room for.
 const GROUPS: usize = 4;
@@ -87,6 +89,9 @@ impl Tiles {
         let share = (shape.numel() / groups) as i64 / THREADS;
         let own = share.clamp(MIN_OWN, OWN_BYTES / size).min((n as i64 + THREADS - 1) / THREADS);
         let own = (own as u64).next_power_of_two() as i64;
+        // The last tile of a row is nearly as full as the others.
+        let of_row = (n as i64 + THREADS * own - 1) / (THREADS * own);
+        let own = (n as i64 + THREADS * of_row - 1) / (THREADS * of_row);
         let words = size / 4;
         let compensated = (op, dtype) == (Add, DType::F32);
         let tiles = Tiles {
@@ -106,8 +111,8 @@ impl Tiles {
             && caps.compute.contains(dtype)
             && caps.max_local as i64 >= THREADS
             && caps.shared_bytes as i64 >= tiles.shared_bytes(size)
-            && caps.max_groups[0] >= (tiles.rows * tiles.of_row()) as u64;
-        (fits && (waits || tiles.of_row() == 1)).then_some(tiles)
+            && caps.max_groups[0] >= tiles.all() as u64;
+        (fits && (waits || tiles.is_walked())).then_some(tiles)
     }
 
     /// Elements of a tile.
@@ -122,6 +127,11 @@ impl Tiles {
 
     fn all(self) -> i64 {
         self.rows * self.of_row()
+    }
+
+    /// Whether a group scans the tiles of a row in turn, so that none waits for another.
+    fn is_walked(self) -> bool {
+        self.of_row() == 1 || self.rows >= self.groups
     }
 
     /// Words of the state: for each tile what it combines to, and what all up to it do.
@@ -179,13 +189,13 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     }
     let mut l = Lowering::new(graph, partition, name(graph, this));
     let mut written = vec![(root.node, Access::Write)];
-    if tiles.of_row() > 1 {
+    if !tiles.is_walked() {
         written.push((state, Access::ReadWrite));
     }
     l.declare(found, &written);
     let dtype = graph.dtype(root.node);
-    let buffer = (tiles.of_row() > 1).then(|| l.param(state));
-    let groups = if buffer.is_some() { tiles.all().min(tiles.groups) } else { tiles.all() };
+    let buffer = (!tiles.is_walked()).then(|| l.param(state));
+    let groups = if tiles.is_walked() { tiles.rows } else { tiles.all().min(tiles.groups) };
     let [n_groups, threads] = [groups, THREADS].map(|n| l.b.index(n));
     let number = l.b.open_loop(LoopKind::Group, 0, n_groups);
     let storage = Storage {
@@ -205,11 +215,7 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let mut pass = Pass { l: &mut l, tiles, op, dtype, storage, thread, along, outer };
     match &tickets {
         Some(tickets) => pass.look_back(tickets, source, root.node),
-        None => {
-            let elements = pass.bring(number, source, None);
-            let [before, _] = pass.scan(&elements);
-            pass.write(number, before, (root.node, root.tuple));
-        }
+        None => pass.walk(number, source, (root.node, root.tuple)),
     }
     l.b.close();
     l.b.close();
@@ -298,6 +304,42 @@ impl Pass<'_, '_> {
     fn is_first(&mut self) -> Value {
         let zero = self.l.b.index(0);
         self.l.b.binary(Eq, self.thread, zero)
+    }
+
+    /// The tiles of a row in turn, each behind what those before it combine to.
+    fn walk(&mut self, row: Value, source: (NodeId, TupleId), root: (NodeId, TupleId)) {
+        if self.tiles.of_row() == 1 {
+            let elements = self.bring(row, source, None);
+            let [before, _] = self.scan(&elements);
+            return self.write(row, before, root);
+        }
+        let zero = self.l.b.index(0);
+        let neutral = self.neutral();
+        let parts = if self.tiles.compensated() { 2 } else { 1 };
+        let so_far: Vec<Value> = (0..parts)
+            .map(|_| {
+                let part = self.l.b.alloc(Space::Register, Type::scalar(self.dtype), 1);
+                self.l.b.store(part, zero, neutral);
+                part
+            })
+            .collect();
+        let turns = self.l.b.index(self.tiles.of_row());
+        let turn = self.l.b.open_loop(LoopKind::Serial, 0, turns);
+        let first = self.by(Mul, row, self.tiles.of_row());
+        let tile = self.l.b.binary(Add, first, turn);
+        let elements = self.bring(tile, source, None);
+        let [start, all] = self.scan(&elements);
+        let value = self.l.b.load(so_far[0], zero);
+        let error = so_far.get(1).map(|&part| self.l.b.load(part, zero));
+        let start = error.map_or(start, |error| self.combine(error, start));
+        let before = self.combine(value, start);
+        let whole = self.append(Whole { value, error }, all);
+        for (&part, value) in so_far.iter().zip([Some(whole.value), whole.error]) {
+            self.l.b.store(part, zero, value.expect("invariant: an error for each sum"));
+        }
+        self.write(tile, before, root);
+        self.meet();
+        self.l.b.close();
     }
 
     /// All tiles of a group: in each turn one is loaded, and the one before it is done.
