@@ -47,8 +47,11 @@ fn preset(name: &str) -> Device {
     let integers = DTypeSet::of(&[DType::I32, DType::U32, DType::I64, DType::U64]);
     (null.caps.atomics, null.caps.atomic_add) = (integers, integers);
     match name {
-        "H100" => {}
-        "laptop GPU" => (null.caps.threads, null.contracts) = (24 * 1536, false),
+        "H100" => null.caps.most_shared_bytes = 227 << 10,
+        "laptop GPU" => {
+            (null.caps.threads, null.contracts) = (24 * 1536, false);
+            null.caps.most_shared_bytes = 99 << 10;
+        }
         "lavapipe" => {
             (null.caps.threads, null.contracts) = (2, false);
             (null.caps.shared_bytes, null.caps.progress) = (32 << 10, Progress::None);

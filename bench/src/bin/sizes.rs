@@ -2,7 +2,7 @@
 //!
 //! `sizes [device] [rows] [elements] [rounds]`, as in `sizes cpu cumsum,roll 1000000 9`. Each row is computed
 //! at a round size and at awkward sizes near it: primes, twice a prime, products of two primes, round
-//! size ± 1. For each awkward size it prints microseconds measured and predicted, and both as ratios: time per
+//! size ± 1; of matrices also few rows and few columns. For each awkward size it prints microseconds measured and predicted, and both as ratios: time per
 //! element over that of the round size. Sizes take turns, and the fastest of all rounds counts,
 //! since other processes only add time. The last lines give the rows above 1.5 and the geometric mean.
 
@@ -182,6 +182,17 @@ const MATRICES: &[(&str, Run)] = &[
     ("columns_sum'", |s| gradient(&s.x.exp().sum(0)?.log(), &s.x)),
     ("exp_rows_sum", |s| s.x.exp().sum(1)),
     ("abs_columns_sum", |s| s.x.abs().sum(0)),
+    ("product", |s| s.x.t().matmul(&s.y.narrow(1, 0, s.y.shape()[1].min(61))?)),
+    ("index_rows", |s| {
+        let rows = s.classes.remainder(s.x.shape()[0] as i64)?.contiguous();
+        s.x.index_select(0, &rows)
+    }),
+    ("mesh", |s| Ok(s.column.expand(s.x.shape().clone())?.contiguous())),
+    ("nll'", |s| {
+        let loss = s.x.cross_entropy_weighted(&s.classes, Some(&s.row), CrossEntropy::default());
+        gradient(&loss?, &s.x)
+    }),
+    ("kl_div'", |s| gradient(&s.x.kl_div_loss(&s.y, Reduction::Mean)?, &s.x)),
     ("narrow_sum", |s| s.x.narrow(1, 1, s.x.shape()[1] - 2)?.sum(1)),
 ];
 
@@ -202,9 +213,16 @@ fn shapes(elements: usize) -> Vec<(Vec<usize>, Vec<Vec<usize>>)> {
     let [p, q] = [next_prime(root), 2 * next_prime(root / 2)];
     let matrices = [[p, root], [root, p], [p, p], [q, q], [root - 1, root + 1]];
     let vector = |n: usize| vec![n];
+    // Two rows, and as many rows as a few columns allow.
+    let half = elements / 2;
+    let long = [[2, next_prime(half)], [3, next_prime(elements / 3)], [2, half + 1]];
+    let tall = [7, 9, 13].map(|columns| [next_prime(elements / columns), columns]);
+    let all = |dims: &[[usize; 2]]| dims.iter().map(|dims| dims.to_vec()).collect();
     vec![
         (vec![elements], vectors.map(vector).to_vec()),
-        (vec![root, root], matrices.map(|dims| dims.to_vec()).to_vec()),
+        (vec![root, root], all(&matrices)),
+        (vec![2, half], all(&long)),
+        (vec![elements / 8, 8], all(&tall)),
     ]
 }
 

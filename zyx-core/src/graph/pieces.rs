@@ -16,11 +16,11 @@ const LINE: usize = 128;
 /// Part of a piece that may be added to make it whole lines.
 const ADDED: usize = 32;
 
-/// The length of pieces of an extent, `most` of them at most: that of equal pieces if a quarter as many divide the
+/// The length of pieces of an extent, `most` of them at most: that of equal pieces if three quarters as many divide the
 /// extent, else the least, in whole lines where pieces are long.
 pub(super) fn piece_length(extent: usize, most: usize) -> usize {
     let most = most.clamp(1, extent.max(1));
-    let equal = (most.div_ceil(4)..=most).rev().find(|&pieces| extent.is_multiple_of(pieces));
+    let equal = ((3 * most).div_ceil(4)..=most).rev().find(|&pieces| extent.is_multiple_of(pieces));
     let length = extent.div_ceil(most);
     match equal {
         Some(pieces) => extent / pieces,

@@ -17,8 +17,10 @@ const MANY_ELEMENTS: usize = 1 << 16;
 /// Elements of a result from which on a reduction is split whose results are fewer than the groups
 /// that a device has room for.
 const LONG: usize = 1 << 17;
-/// Pieces aimed at, all results together.
-const PIECES: usize = 256;
+/// Pieces aimed at, all results together: at least, and of several results at most, as neighbouring ones share groups. A
+/// piece of more has so many elements.
+const PIECES: [usize; 2] = [256, 1024];
+const PIECE: usize = 1 << 12;
 
 /// The graph with large reductions split, for a device that has room for so many groups of threads;
 /// `None` if there is none.
@@ -125,7 +127,10 @@ fn cut(graph: &Graph, id: NodeId, groups: usize) -> Option<Cut> {
     if !(few || idle) || shape.rank() > 15 {
         return None;
     }
-    let most = (PIECES / results.max(1)).max(2);
+    let most = match results {
+        0 | 1 => PIECES[0],
+        _ => ((elements / PIECE).clamp(PIECES[0], PIECES[1]) / results).max(2),
+    };
     // The outermost axis that gives enough pieces, so that each is as contiguous as can be.
     let axis = axes_of(axes).find(|&axis| 4 * shape[axis] >= most);
     let axis = axis.or_else(|| axes_of(axes).max_by_key(|&axis| shape[axis]))?;

@@ -7,6 +7,8 @@
 //! - 0, or none: the inner loop has the length `min(f, n - o * f)`, which later passes do not know;
 //! - [`TESTED`]: the inner loop of a parallel pair always has length `f`, as threads of a group must, and its
 //!   body stands in `if i < n`;
+//! - [`GUARDED`]: as [`TESTED`], but what iterations read and write stands behind guards, where they do no more than that
+//!   and compute: so several may be run at once;
 //! - [`APART`]: a block of `f` iterations and the last one are two loops of known lengths, of which a
 //!   condition on `o` chooses one. So each is vectorised and unrolled as if there were no other.
 
@@ -15,7 +17,7 @@ use super::rebuild::Rebuild;
 use super::{Pass, Site};
 use crate::caps::Caps;
 use crate::dtype::DType;
-use crate::ir::{Kernel, LoopKind};
+use crate::ir::{Kernel, LoopKind, Op, Order, Value};
 use crate::ops::BinaryOp;
 
 /// The row of the pass table.
@@ -31,6 +33,8 @@ pub const PASS: Pass = Pass {
 pub const TESTED: i64 = 1;
 /// A loop apart for the last block.
 pub const APART: i64 = 2;
+/// Guards in each iteration.
+pub const GUARDED: i64 = 3;
 
 /// Inner lengths offered.
 const FACTORS: [i64; 6] = [2, 4, 8, 32, 256, 4096];
@@ -43,6 +47,7 @@ fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
             let Some(n) = l.len.filter(|n| n % f != 0) else { continue };
             if l.is_parallel() {
                 list.push(Site::new(l.open, &[f, TESTED]));
+                list.push(Site::new(l.open, &[f, GUARDED]));
             }
             if n > f {
                 list.push(Site::new(l.open, &[f, APART]));
@@ -63,7 +68,8 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
         return kernel.clone();
     };
     let mode = site.params.get(1).copied().unwrap_or(0);
-    let tests = mode == TESTED;
+    let tests = matches!(mode, TESTED | GUARDED);
+    let guards = mode == GUARDED && is_straight(kernel, &l);
     if !fits(kernel, &l) || factor < 1 || tests && !l.is_parallel() {
         return kernel.clone();
     }
@@ -94,7 +100,10 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     let inner = r.open_loop(l.open, inner_len);
     let counter = r.out.binary(BinaryOp::Add, base, inner);
     r.set(l.open, counter);
-    if tests && !even {
+    if guards && !even {
+        let inside = r.out.binary(BinaryOp::Lt, counter, len);
+        copy_guarded(&mut r, &l, inside);
+    } else if tests && !even {
         let inside = r.out.binary(BinaryOp::Lt, counter, len);
         r.out.open_if(inside);
         r.copy_range(l.body());
@@ -105,6 +114,29 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     r.out.close();
     r.out.close();
     r.finish_from(l.end + 1)
+}
+
+/// Whether iterations read, compute and write, and do no more.
+fn is_straight(kernel: &Kernel, l: &LoopInfo) -> bool {
+    l.body().all(|i| match kernel.op(Value(i as u32)) {
+        Op::Load { order: Order::Plain, buf, .. } | Op::Store { order: Order::Plain, buf, .. } => {
+            matches!(kernel.op(buf), Op::Param { .. })
+        }
+        op => op.is_pure(),
+    })
+}
+
+/// Copies the body of a loop, with a guard on what it reads and writes.
+fn copy_guarded(r: &mut Rebuild<'_>, l: &LoopInfo, inside: Value) {
+    for i in l.body() {
+        let v = Value(i as u32);
+        let mut op = r.mapped(v);
+        if let Op::Load { index, .. } | Op::Store { index, .. } = &mut op {
+            *index = r.out.guard(*index, inside);
+        }
+        let new = r.out.emit(op, r.src.ty(v));
+        r.set(v, new);
+    }
 }
 
 /// Blocks of `factor` of the `n` iterations, and a second loop for the shorter last block.

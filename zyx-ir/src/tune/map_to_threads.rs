@@ -1,20 +1,24 @@
 //! Maps and other nests without shared work, spread over the threads of a device.
 //!
 //! Each thread takes one iteration, or as many consecutive ones as a load can bring at once where
-//! all accesses are consecutive, or a few that lie apart where a device has no such loads.
+//! all accesses are consecutive, or a few that lie apart.
 
 use super::Draft;
-use super::simt::{MAX_UNROLLED, NARROW_THREADS, is_consecutive, merge_all, roots};
+use super::simt::{NARROW_THREADS, is_consecutive, merge_all, roots};
 use crate::caps::Caps;
-use crate::ir::{Kernel, Value};
+use crate::ir::{Kernel, Op, Order, Value};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
+use crate::passes::variance::{Form, Variance};
 use crate::passes::{Site, bind, jam, simplify, split, vectorize};
 
-/// Fewest threads of a group that may be chosen because they divide the work.
+/// Fewest threads of a group that may be chosen because they divide the work, and threads that run together, of which
+/// they are a multiple.
 const MIN_LOCAL: i64 = 64;
+const TOGETHER: i64 = 32;
 
-/// Iterations of a thread where it loads single elements of a long map.
+/// Iterations of a thread where it loads single elements of a long map, and most ops of all of them.
 const TURNS: i64 = 4;
+const MAX_TURNED: i64 = 256;
 
 /// Gives each thread as many consecutive iterations as a load brings at once. `false` if accesses
 /// are not consecutive.
@@ -109,28 +113,22 @@ fn row_vectors(draft: &Draft, caps: &Caps, nest: usize) -> Option<Draft> {
     })
 }
 
-/// Gives each thread of a device without vectors a few iterations, whose loads are under way together:
-/// neighbours take neighbouring ones in every turn. `false` where that does not come out even, or
-/// accesses are not consecutive.
+/// Gives each thread a few iterations, whose loads are under way together: neighbours take neighbouring ones in every turn.
+/// `false` where iterations do more than read, compute and write side by side.
 pub(super) fn spread_turns(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
     let root = roots(&draft.kernel)[nest];
     let Some(l) = find_loop(&draft.kernel, Some(root)) else { return false };
     let (Some(n), true) = (l.len, l.innermost) else { return false };
     let size = (l.end - l.open.idx()) as i64;
-    let fits = TURNS * size <= MAX_UNROLLED && n / TURNS >= caps.threads as i64 / 4;
-    if caps.vector_bytes > 0
-        || caps.threads < NARROW_THREADS
-        || !fits
-        || !is_consecutive(&draft.kernel, &l)
-    {
+    let fits = TURNS * size <= MAX_TURNED && n / TURNS >= caps.threads as i64 / 4;
+    if caps.threads < NARROW_THREADS || !fits || !writes_side_by_side(&draft.kernel, &l) {
         return false;
     }
+    // A number of threads that divides the iterations spares guards.
     let most = draft.knobs.local.min(caps.max_local as i64);
-    let Some(local) = (MIN_LOCAL.min(most)..=most).rev().find(|f| n % (TURNS * f) == 0) else {
-        return false;
-    };
+    let local = dividing(n, TURNS, most).unwrap_or(most);
     let mut turns = draft.fork();
-    turns.step(&split::PASS, Site::new(root, &[TURNS * local]));
+    turns.step(&split::PASS, Site::new(root, &[TURNS * local, split::GUARDED]));
     let inner = |kernel: &Kernel, depth: usize| {
         let root = roots(kernel)[nest];
         loops(kernel).into_iter().find(|l| l.open > root && l.depth == depth).map(|l| l.open)
@@ -151,6 +149,25 @@ pub(super) fn spread_turns(draft: &mut Draft, caps: &Caps, nest: usize) -> bool 
     true
 }
 
+/// Whether neighbouring iterations of a loop write neighbouring elements, and no loop or branch is in it.
+fn writes_side_by_side(kernel: &Kernel, l: &LoopInfo) -> bool {
+    let Some(variance) = Variance::of(kernel, l) else { return false };
+    l.body().all(|i| match kernel.op(Value(i as u32)) {
+        Op::Load { order: Order::Plain, .. } => true,
+        Op::Store { order: Order::Plain, index, .. } => {
+            let (index, _) = kernel.unguarded(index);
+            variance.form(index) == Form::Linear(1)
+        }
+        op => op.is_pure(),
+    })
+}
+
+/// The most threads of a group, up to a number, that divide iterations of which each takes so many.
+fn dividing(n: i64, turns: i64, most: i64) -> Option<i64> {
+    let mut sizes = (MIN_LOCAL.min(most)..=most).rev();
+    sizes.find(|f| n % (turns * f) == 0 && (f % TOGETHER == 0 || *f == most))
+}
+
 /// Cuts the loop into groups of local threads.
 pub(super) fn map_to_threads(draft: &mut Draft, caps: &Caps, root: Value) {
     let local = draft.knobs.local.min(caps.max_local as i64);
@@ -164,7 +181,7 @@ pub(super) fn map_to_threads(draft: &mut Draft, caps: &Caps, root: Value) {
         return;
     }
     // A number of threads that divides the iterations spares a test in each.
-    let even = (MIN_LOCAL.min(local)..=local).rev().find(|f| n % f == 0);
+    let even = dividing(n, 1, local);
     let site = even.map_or(Site::new(root, &[local, 1]), |local| Site::new(root, &[local]));
     draft.step(&split::PASS, site);
     bind_both(draft, root);
@@ -249,14 +266,13 @@ mod tests {
             threads: 1 << 13,
             ..Caps::default()
         };
-        // What does not come out even takes no turns.
-        for (n, stores) in [(1 << 14, 4), ((1 << 14) + 128, 1)] {
+        for n in [1 << 14, (1 << 14) + 128, 16_411] {
             let kernel = scaled(1, n);
             let tuned = crate::tune::optimize(&kernel, &caps);
             crate::ir::verify_for(&tuned, &caps).unwrap();
             let ops = tuned.ops();
             let stored = ops.iter().filter(|op| matches!(op, Op::Store { .. })).count();
-            assert_eq!(stored, stores, "{tuned}");
+            assert_eq!(stored, 4, "{tuned}");
             let first = ops.iter().position(|op| matches!(op, Op::Store { .. }));
             let loaded = ops.iter().rposition(|op| matches!(op, Op::Load { .. }));
             assert!(loaded < first, "all loads come first: {tuned}");

@@ -32,7 +32,7 @@ const MAX_SHARING: i64 = 1024;
 const IDLE: i64 = 8;
 
 /// Most ops that turns of a thread over a row it keeps in registers may become.
-pub(super) const MAX_UNROLLED: i64 = 800;
+const MAX_UNROLLED: i64 = 800;
 
 /// Turns that a thread takes at once where it loads single elements: their loads are under way
 /// together. Compilers do so themselves with some loops and not with others.

@@ -53,7 +53,7 @@ impl Block {
 
     /// The smallest block that holds so many keys, where a device has one.
     pub(crate) fn holding(caps: &Caps, n: usize) -> Option<Block> {
-        let sizes = [(64, 4), (128, 8), (256, 16), (512, 16), (1024, 16)];
+        let sizes = [(64, 4), (128, 15), (256, 16), (512, 16), (1024, 16)];
         let (threads, _) = sizes.into_iter().find(|&(threads, own)| n as i64 <= threads * own)?;
         let block = Block { threads, own: (n as i64 + threads - 1) / threads };
         block.fits(caps, caps.most_shared_bytes.max(caps.shared_bytes)).then_some(block)
@@ -476,7 +476,7 @@ mod tests {
     fn device(shared_bytes: usize, optimizer: Optimizer) -> Device {
         let mut reference = Reference::default();
         reference.caps.simt = true;
-        reference.caps.max_local = 256;
+        reference.caps.max_local = if shared_bytes > 48 << 10 { 1024 } else { 256 };
         reference.caps.shared_bytes = shared_bytes;
         reference.caps.threads = 1 << 18;
         let runtime = Runtime::default();
@@ -504,6 +504,8 @@ mod tests {
             ([3, 1500], 16 << 10, Optimizer::Default, 2),
             ([3, 700], 16 << 10, Optimizer::Off, 1),
             ([5, 130], 48 << 10, Optimizer::Default, 1),
+            ([2, 4099], 96 << 10, Optimizer::Off, 1),
+            ([1, 9000], 128 << 10, Optimizer::Default, 1),
         ] {
             let d = device(shared, optimizer);
             let n = dims[0] * dims[1];

@@ -745,6 +745,27 @@ mod tests {
         }
     }
 
+    /// Rows enough for all groups, of more tiles than one.
+    #[test]
+    fn groups_that_walk_along_rows_scan_as_threads_do() {
+        for progress in [Progress::Occupancy, Progress::None] {
+            let mut caps = device(progress, Optimizer::Default).caps().clone();
+            caps.threads = 1 << 13;
+            let runtime = Runtime::default();
+            runtime.register(Reference { caps, ..Reference::default() });
+            let device = runtime.device("reference").unwrap();
+            let x = numbers(17 * 9001, &device).unwrap().reshape([17, 9001]).unwrap();
+            for y in [x.cumsum(1), x.cummax(1).map(|both| both.0), x.cast(DType::F32).cumsum(1)] {
+                let y = y.unwrap();
+                assert_eq!(launches(&y), 1, "{:?}", y.explain());
+                let y = y.cast(DType::F64);
+                let expected = evaluate(&[&y]).unwrap().remove(0);
+                let expected: Vec<f64> = expected.iter().map(|x| x.to_f64()).collect();
+                assert_eq!(y.to_vec::<f64>().unwrap(), expected);
+            }
+        }
+    }
+
     /// Twice the same, with another launch of the same program between.
     #[test]
     fn sums_of_floats_are_the_same_each_time() {
