@@ -6,8 +6,7 @@
 //! each preset and the reason. They may not become slower, and have to leave the list once they are
 //! none. `ZYX_BLESS=1` writes the numbers again and keeps the reasons.
 //!
-//! The same rows and some that reduce other axes are planned at awkward sizes for devices of many threads, and are predicted
-//! to be at most [`AWKWARD`] times as far from the least time as at the round sizes beside them, but for the exceptions of
+//! The same rows and some that reduce other axes are planned at awkward sizes, and are predicted to be at most [`AWKWARD`] times as far from the least time as at the round sizes beside them, but for the exceptions of
 //! `data/sizes.txt`.
 //!
 //!     ZYX_ONLY=cumsum cargo test --test floor -- --nocapture
@@ -78,8 +77,10 @@ const SIZES: [(&str, [usize; 2], [[usize; 2]; 2]); 3] = [
 const ALONG: &str = "sum prod max min mean any all logsumexp norm argmax argmin cumsum cumprod cummax logcumsumexp \
     softmax log_softmax var var_mean linear_recurrence sort topk count_nonzero histc mse_loss layer_norm";
 
-/// Rows that are planned at awkward sizes.
-const REDUCED: &str = "sum_all,norm_all,max_all,mean_all,parity,bytes,count_all,sum_first,max_first,argmax_first,var_first,sum,max,mean,norm,expand";
+/// Rows that are planned at awkward sizes in every run: of each kind of kernel some. All are with `ZYX_ONLY=,`.
+const AWKWARD_ROWS: &str = "sum_all,norm_all,max_all,mean_all,parity,bytes,count_all,sum_first,max_first,argmax_first,\
+    var_first,softmax_first,cumsum_first,sum,max,mean,norm,expand,softmax,layer_norm,cumsum,cummax,sort,topk,roll_all,across,\
+    less_first,product,scattered,gather,index_select,cat,pad,linear,conv2d,mse_loss,cross_entropy";
 
 /// Rows beside those of the matrix: along the first axis and over all elements, which few results have.
 fn further() -> Vec<Row> {
@@ -196,6 +197,7 @@ const AWKWARD: f64 = 1.3;
 /// For each row and family of sizes how many times further from the least time a preset is at awkward sizes.
 fn awkward(preset_name: &str, only: &[&str]) -> BTreeMap<String, f64> {
     let device = preset(preset_name);
+    let shows = std::env::var_os("ZYX_ONLY").is_some() && !only.is_empty();
     let operands =
         |sizes| [DType::F32, DType::I32].map(|d| Operands::of_extents(sizes, d, &device).unwrap());
     let further = further();
@@ -210,9 +212,9 @@ fn awkward(preset_name: &str, only: &[&str]) -> BTreeMap<String, f64> {
             if family != "matrix" && !is_long(row.name) {
                 continue;
             }
-            let Ok(expected) = ratios(&row, &round, !only.is_empty()) else { continue };
+            let Ok(expected) = ratios(&row, &round, shows) else { continue };
             for operands in &sizes {
-                let Ok(found) = ratios(&row, operands, !only.is_empty()) else { continue };
+                let Ok(found) = ratios(&row, operands, shows) else { continue };
                 for ((suffix, expected), found) in ["", "'"].into_iter().zip(expected).zip(found) {
                     let (Some(expected), Some(found)) = (expected, found) else { continue };
                     let worst = all.entry(format!("{}{suffix} {family}", row.name)).or_default();
@@ -228,11 +230,10 @@ fn awkward(preset_name: &str, only: &[&str]) -> BTreeMap<String, f64> {
 /// do. `data/sizes.txt` has the exceptions.
 #[test]
 fn no_size_is_special() {
-    let only = std::env::var("ZYX_ONLY").unwrap_or_else(|_| REDUCED.to_owned());
+    let only = std::env::var("ZYX_ONLY").unwrap_or_else(|_| AWKWARD_ROWS.to_owned());
     let only: Vec<&str> = only.split(',').filter(|name| !name.is_empty()).collect();
     let mut all: BTreeMap<String, [f64; PRESETS.len()]> = BTreeMap::new();
-    // Of many threads; those of few are held to it by their kernels.
-    for (place, name) in PRESETS.into_iter().enumerate().take(2) {
+    for (place, name) in PRESETS.into_iter().enumerate() {
         for (name, worst) in awkward(name, &only) {
             all.entry(name).or_default()[place] = worst;
         }

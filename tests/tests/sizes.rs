@@ -92,6 +92,17 @@ fn check(device: &Device) -> Result<()> {
             compare("all", &dims, &[x.sum(..)?, x.max(..)?, x.t().contiguous(), x.t().sum(..)?])?;
         }
     }
+    // Maps in which rows and columns are used again, and rows that a group sorts or several do.
+    let x = numbers(&[1_031, 67], DType::F32, device)?;
+    let (row, column) = (x.slice(0, ..1)?, x.slice(1, ..1)?);
+    let rolled = [x.roll([7], [1])?, x.roll([5], [0])?, x.flip(1)?].map(|x| x.contiguous());
+    compare("maps", &[1_031, 67], &[x.add(&row)?, x.add(&column)?, column.mul(&row)?])?;
+    compare("moves", &[1_031, 67], &rolled)?;
+    for dims in [[3, 1_031], [2, 4_099]] {
+        let x = numbers(&dims, DType::F32, device)?;
+        let (values, order) = x.sort(1, false)?;
+        compare("sort", &dims, &[values, order, x.cumsum(1)?])?;
+    }
     // Products whose sums are long and results few, and gradients that are such.
     for steps in [4_099, 8_191, 16_411] {
         let a = numbers(&[steps, 33], DType::F32, device)?;
@@ -109,6 +120,11 @@ fn on_the_cpu() -> Result<()> {
 #[test]
 fn as_planned_for_a_cpu() -> Result<()> {
     check(&interpreted(2))
+}
+
+#[test]
+fn as_planned_for_a_small_gpu() -> Result<()> {
+    check(&interpreted(4 * 2048))
 }
 
 #[test]

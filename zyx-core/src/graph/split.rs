@@ -25,7 +25,28 @@ const PIECE: usize = 1 << 12;
 /// The graph with large reductions split, for a device that has room for so many groups of threads;
 /// `None` if there is none.
 pub(crate) fn split_reductions(graph: &Graph, groups: usize) -> Option<Graph> {
-    split_where(graph, |id| cut(graph, id, groups)).map(|graph| graph.by_copies())
+    let is_whole = stored_whole(graph);
+    split_where(graph, |id| cut(graph, id, groups, &is_whole)).map(|graph| graph.by_copies())
+}
+
+/// For each node whether its elements are computed from those of stored tensors at the same places, so that axes beside one
+/// another are one.
+fn stored_whole(graph: &Graph) -> Vec<bool> {
+    let mut whole: Vec<bool> = Vec::with_capacity(graph.len());
+    for id in graph.ids() {
+        let node = graph.node(id);
+        whole.push(match node {
+            Node::Leaf { .. } | Node::Copy { .. } | Node::Const { .. } => true,
+            Node::Unary { .. }
+            | Node::Binary { .. }
+            | Node::Ternary { .. }
+            | Node::Cast { .. }
+            | Node::Reshape { .. } => node.sources().all(|x| whole[x.idx()]),
+            Node::Expand { x } => graph.shape(x).numel() == 1 && whole[x.idx()],
+            _ => false,
+        });
+    }
+    whole
 }
 
 /// Where a reduction is cut: the axis, as one with those from `first` on before it, and the length of pieces. Elements
@@ -118,7 +139,7 @@ impl Reduction {
 }
 
 /// Where to cut a node, if it is a reduction worth it.
-fn cut(graph: &Graph, id: NodeId, groups: usize) -> Option<Cut> {
+fn cut(graph: &Graph, id: NodeId, groups: usize, is_whole: &[bool]) -> Option<Cut> {
     let Node::Reduce { axes, x, .. } = graph.node(id) else { return None };
     let (results, elements) = (graph.shape(id).numel(), graph.shape(x).numel());
     let few = results < FEW_RESULTS && elements >= MANY_ELEMENTS;
@@ -137,6 +158,9 @@ fn cut(graph: &Graph, id: NodeId, groups: usize) -> Option<Cut> {
     // Short ones before it are part of it.
     let first = (0..axis).rev().take_while(|&before| axes & 1 << before != 0).last();
     let first = first.unwrap_or(axis);
+    // So are those behind it that lie in memory as one with it.
+    let behind = (axis + 1..shape.rank()).take_while(|&next| axes & 1 << next != 0);
+    let axis = behind.filter(|_| is_whole[x.idx()]).last().unwrap_or(axis);
     let extent = shape[first..=axis].iter().product();
     let length = piece_length(extent, most);
     (extent > 1).then(|| Cut { first, axis, length, apart: is_product(graph, x) })

@@ -37,7 +37,7 @@ pub const PASS: Pass = Pass {
 const RADIX: i64 = 8;
 
 /// Combinations offered.
-const CHOICES: [[i64; 3]; 4] = [[4, 1, 1], [32, 1, 4], [8, 8, 1], [256, 1, 1]];
+const CHOICES: [[i64; 3]; 5] = [[4, 1, 1], [32, 1, 4], [8, 8, 1], [8, 7, 1], [256, 1, 1]];
 
 fn sites(kernel: &Kernel, caps: &Caps) -> Vec<Site> {
     if !caps.simt || nest::meets(kernel) {

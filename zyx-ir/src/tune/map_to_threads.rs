@@ -116,18 +116,20 @@ fn row_vectors(draft: &Draft, caps: &Caps, nest: usize) -> Option<Draft> {
 /// Gives each thread a few iterations, whose loads are under way together: neighbours take neighbouring ones in every turn.
 /// `false` where iterations do more than read, compute and write side by side.
 pub(super) fn spread_turns(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
-    let root = roots(&draft.kernel)[nest];
-    let Some(l) = find_loop(&draft.kernel, Some(root)) else { return false };
+    let mut turns = draft.fork();
+    // Indices of loops that were merged.
+    turns.whole(&simplify::PASS);
+    let Some(&root) = roots(&turns.kernel).get(nest) else { return false };
+    let Some(l) = find_loop(&turns.kernel, Some(root)) else { return false };
     let (Some(n), true) = (l.len, l.innermost) else { return false };
     let size = (l.end - l.open.idx()) as i64;
     let fits = TURNS * size <= MAX_TURNED && n / TURNS >= caps.threads as i64 / 4;
-    if caps.threads < NARROW_THREADS || !fits || !writes_side_by_side(&draft.kernel, &l) {
+    if caps.threads < NARROW_THREADS || !fits || !writes_side_by_side(&turns.kernel, &l) {
         return false;
     }
     // A number of threads that divides the iterations spares guards.
     let most = draft.knobs.local.min(caps.max_local as i64);
     let local = dividing(n, TURNS, most).unwrap_or(most);
-    let mut turns = draft.fork();
     turns.step(&split::PASS, Site::new(root, &[TURNS * local, split::GUARDED]));
     let inner = |kernel: &Kernel, depth: usize| {
         let root = roots(kernel)[nest];

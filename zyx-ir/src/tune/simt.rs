@@ -396,14 +396,16 @@ fn share_flat(
             [threads, 1, run]
         }
         Direction::Across => {
-            // Powers of two that divide the results; a width; or a last group with fewer.
+            // A width across which nothing lies side by side; powers of two that divide the results; or a last group with fewer.
             let most = power(draft.knobs.columns);
             let powers = || (0..=most.ilog2()).rev().map(|shift| 1i64 << shift);
             let wide = || powers().filter(|&c| c >= FEW_COLUMNS);
             let is_full = |c: &i64| IDLE * ((n + c - 1) / c * c - n) <= n;
-            let mut sizes: Vec<i64> = wide().filter(|c| n % c == 0).collect();
+            let width =
+                widths.iter().rfind(|c| (MIN_COLUMNS..=most).contains(c) && **c != power(**c));
+            let mut sizes: Vec<i64> = width.copied().into_iter().collect();
             if sizes.is_empty() {
-                sizes.extend(widths.iter().rfind(|c| (MIN_COLUMNS..=most).contains(c)));
+                sizes = wide().filter(|c| n % c == 0).collect();
             }
             if sizes.is_empty() {
                 sizes = wide().filter(|&c| c <= n).filter(is_full).collect();
