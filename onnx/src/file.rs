@@ -9,7 +9,9 @@ use prost::bytes::{Buf, Bytes};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result, Seek, SeekFrom};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use zyx_core::hal::is_interrupted;
 
 /// Fields of more bytes than this stay in the file.
 const LARGE: usize = 64 << 10;
@@ -37,6 +39,26 @@ pub(crate) struct Contents {
 pub(crate) enum Content {
     Memory(Bytes),
     File(Part),
+}
+
+/// A file that several tensors lie in.
+#[derive(Clone, Debug)]
+pub(crate) struct Open {
+    file: Arc<Mutex<File>>,
+    pub(crate) length: u64,
+}
+
+impl Open {
+    pub(crate) fn new(path: &Path) -> Result<Open> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        Ok(Open { file: Arc::new(Mutex::new(file)), length })
+    }
+
+    /// `length` bytes of it.
+    pub(crate) fn part(&self, position: u64, length: usize) -> Content {
+        Content::File(Part { file: self.file.clone(), position, left: length })
+    }
 }
 
 /// Bytes of a file, not read yet.
@@ -127,11 +149,6 @@ impl Contents {
 }
 
 impl Content {
-    /// `length` bytes of a file.
-    pub(crate) fn within(file: File, position: u64, length: usize) -> Content {
-        Content::File(Part { file: Arc::new(Mutex::new(file)), position, left: length })
-    }
-
     pub(crate) fn len(&self) -> usize {
         match self {
             Content::Memory(bytes) => bytes.len(),
@@ -156,6 +173,10 @@ impl Content {
 
 impl Read for Part {
     fn read(&mut self, to: &mut [u8]) -> Result<usize> {
+        if is_interrupted() {
+            // Readers try again after `ErrorKind::Interrupted`.
+            return Err(Error::other("interrupted"));
+        }
         let most = to.len().min(self.left);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(SeekFrom::Start(self.position))?;

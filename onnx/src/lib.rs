@@ -14,10 +14,13 @@
 //! [`Coded`]; `Cast` and the operators that quantise convert them.
 //!
 //! A file is not trusted: what is wrong with it is an [`Error::Format`](zyx_core::Error::Format), external data
-//! lies in the model's folder, and protobuf's messages nest at most a hundred deep.
+//! lies in the folder of the model or of the file that it links to, and protobuf's messages nest at most a hundred deep.
+//! What a file makes the host allocate is limited by a [`Budget`](budget::Budget), 2 GiB if `ZYX_ONNX_MEMORY_LIMIT` says
+//! nothing else.
 #![forbid(unsafe_code)]
 
 mod attribute;
+mod budget;
 mod coded;
 mod export;
 mod file;

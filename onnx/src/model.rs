@@ -1,5 +1,6 @@
 //! A file as something that runs.
 
+use crate::budget::Budget;
 use crate::coded::CodedType;
 use crate::file::{Contents, FileBuf};
 use crate::graph::{Graph, Reader};
@@ -13,7 +14,7 @@ use crate::value::Value;
 use prost::bytes::Bytes;
 use prost::{DecodeError, Message};
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -43,14 +44,20 @@ type Trace = Box<dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync>;
 struct Parts {
     graph: Graph,
     device: Device,
+    /// Bytes of host memory that a run may take.
+    limit: usize,
     has_read: AtomicBool,
     has_drawn: AtomicBool,
 }
 
 impl Parts {
     fn evaluate(&self, inputs: impl IntoIterator<Item = (Arc<str>, Value)>) -> Result<Vec<Value>> {
-        let run =
-            Run { device: &self.device, has_read: Cell::new(false), has_drawn: Cell::new(false) };
+        let run = Run {
+            device: &self.device,
+            budget: Budget::new(self.limit),
+            has_read: Cell::new(false),
+            has_drawn: Cell::new(false),
+        };
         let outputs = run.graph(&self.graph, inputs, None, None);
         if run.has_read.get() {
             self.has_read.store(true, Relaxed);
@@ -249,9 +256,8 @@ impl Model {
                 (ModelProto::decode(Bytes::from(bytes)), Contents::default())
             }
         };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = Some(folder.unwrap_or(Path::new(".")));
-        Model::new(proto, Source { folder, path: &what, contents }, device)
+        let source = Source { file: Some(path), path: &what, contents, ..Source::default() };
+        Model::new(proto, source, device)
     }
 
     /// Reads a model from the bytes of its file.
@@ -259,7 +265,16 @@ impl Model {
     /// # Errors
     /// As [`Model::load`]; tensors in files of their own are an error.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>, device: &Device) -> Result<Model> {
-        let source = Source { path: "model", ..Source::default() };
+        Model::within(Budget::default(), bytes, device)
+    }
+
+    /// As [`Model::from_bytes`], with a limit of host memory.
+    pub(crate) fn within(
+        budget: Budget,
+        bytes: impl Into<Vec<u8>>,
+        device: &Device,
+    ) -> Result<Model> {
+        let source = Source { path: "model", budget, ..Source::default() };
         Model::new(ModelProto::decode(Bytes::from(bytes.into())), source, device)
     }
 
@@ -276,14 +291,14 @@ impl Model {
             device,
             source,
             functions: &proto.functions,
-            missing: BTreeSet::new(),
+            missing: BTreeMap::new(),
             depth: 0,
+            read: HashMap::new(),
+            external: HashMap::new(),
         };
         let read = reader.graph(graph, &proto.opset_import)?;
-        if !reader.missing.is_empty() {
-            let missing: Vec<_> = reader.missing.into_iter().collect();
-            let reason = format!("it needs operators that are not there: {}", missing.join(", "));
-            return Err(damaged(what, reason));
+        if let Some(missing) = reader.missing() {
+            return Err(damaged(what, format!("it needs operators that are not there: {missing}")));
         }
         let needed = |port: &&ValueInfoProto| !read.constants.contains_key(port.name());
         let inputs: Vec<Port> = graph.input.iter().filter(needed).map(Port::new).collect();
@@ -301,6 +316,7 @@ impl Model {
         let parts = Parts {
             graph: read,
             device: device.clone(),
+            limit: reader.source.budget.limit(),
             has_read: AtomicBool::new(false),
             has_drawn: AtomicBool::new(false),
         };
@@ -335,7 +351,7 @@ impl Model {
     /// How many nodes of each kind it has, within functions and graphs, too.
     pub fn operators(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
-        self.parts.graph.count(&mut counts);
+        self.parts.graph.count(&mut counts, &mut HashMap::new());
         counts
     }
 

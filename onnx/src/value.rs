@@ -52,6 +52,23 @@ impl Value {
         }
     }
 
+    /// Bytes of host memory that a copy takes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Value::Tensor(_) | Value::Coded(_) => 0,
+            Value::Host(host) => size_of_val(host.numbers()),
+            Value::Strings(_, texts) => {
+                texts.iter().map(|text| size_of_val(text) + text.len()).sum()
+            }
+            Value::Sequence(values) => {
+                values.iter().map(|value| size_of_val(value) + value.bytes()).sum()
+            }
+            Value::Optional(value) => {
+                value.iter().map(|value| size_of_val(&**value) + value.bytes()).sum()
+            }
+        }
+    }
+
     /// The extents, of what has any.
     pub fn shape(&self) -> Option<Vec<usize>> {
         match self {

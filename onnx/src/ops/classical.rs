@@ -5,7 +5,7 @@
 use super::strings::strings;
 use super::{one, one_value};
 use crate::attribute::Attribute;
-use crate::host::Host;
+use crate::host::{Host, numel};
 use crate::run::Call;
 use crate::value::Value;
 use std::collections::HashMap;
@@ -70,7 +70,7 @@ fn listed(call: &Call<'_>, kind: &str) -> Result<Value> {
             }
             Some(other) => {
                 return Err(
-                    call.error(format!("attribute `{kind}_{suffix}` is {other:?}, no list"))
+                    call.error(format!("attribute `{kind}_{suffix}` is {}, no list", other.kind()))
                 );
             }
         }
@@ -94,8 +94,8 @@ pub(super) fn label_encoder(call: &Call<'_>) -> Values {
         };
         let default = default
             .map_or_else(|| call.string_or("default_string", "_Unused").map(str::to_owned), Ok)?;
-        let label = |at: Option<usize>| at.and_then(|at| texts.get(at)).unwrap_or(&default).clone();
-        return one_value(Value::Strings(shape, found.map(label).collect()));
+        let labels = found.map(|at| at.and_then(|at| texts.get(at)).unwrap_or(&default).as_str());
+        return one_value(Value::Strings(shape, call.texts(&labels.collect::<Vec<_>>())?));
     }
     let values = call.read(&values)?;
     let default = match call.attribute("default_tensor") {
@@ -137,7 +137,7 @@ pub(super) fn one_hot_encoder(call: &Call<'_>) -> Values {
         return Err(call.error(format!("element {i} is of no class")));
     }
     shape.push(1);
-    let width = classes.shape().map_or(0, |shape| shape.iter().product::<usize>());
+    let width = classes.shape().map_or(0, |shape| numel(&shape));
     let found = Tensor::from_slice(&found, shape, call.device())?;
     one(found.eq(Tensor::iota(width, DType::I64, call.device()))?.cast(DType::F32))
 }
@@ -148,15 +148,17 @@ pub(super) fn array_feature_extractor(call: &Call<'_>) -> Values {
         shape.insert(0, 1);
     }
     let Some(width) = shape.pop() else { return Err(call.error("its input has no axis")) };
-    let picked: usize = call.shape(1)?.iter().product();
+    let picked = numel(&call.shape(1)?);
     if let Ok((_, texts)) = strings(call, 0) {
         let places = call.ints(1)?;
         let places: Vec<usize> =
             places.iter().map(|&at| call.axis(at, width)).collect::<Result<_>>()?;
-        let row = |row: &[String]| places.iter().map(|&at| row[at].clone()).collect::<Vec<_>>();
-        let texts = texts.chunks(width.max(1)).flat_map(row).collect();
         shape.push(picked);
-        return one_value(Value::Strings(shape, texts));
+        let mut all = call.budget().room(numel(&shape))?;
+        for row in texts.chunks(width.max(1)) {
+            all.extend(places.iter().filter_map(|&at| row.get(at)).map(String::as_str));
+        }
+        return one_value(Value::Strings(shape, call.texts(&all)?));
     }
     if let Some(index) = call.host(1) {
         index.ints().iter().try_for_each(|&at| call.axis(at, width).map(drop))?;

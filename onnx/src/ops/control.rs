@@ -27,6 +27,40 @@ fn stacked(call: &Call<'_>, steps: Vec<Value>, axis: i64, reverse: bool) -> Resu
     Ok(Tensor::stack(&tensors.iter().collect::<Vec<_>>(), axis as isize)?.into())
 }
 
+/// Adds the outputs of a step to those of the steps before.
+fn keep(call: &Call<'_>, steps: &mut [Vec<Value>], each: Vec<Value>) -> Result<()> {
+    for (steps, value) in steps.iter_mut().zip(each) {
+        call.budget().ask(size_of::<Value>() + value.bytes())?;
+        steps.push(value);
+    }
+    Ok(())
+}
+
+/// Computes the values of a loop whose pending tensors take a part of the budget: they depend on no earlier step then.
+/// Values with gradients stay pending.
+fn compute_pending<'v>(
+    call: &Call<'_>,
+    before: usize,
+    values: impl Iterator<Item = &'v Value>,
+) -> Result<()> {
+    let budget = call.budget();
+    if budget.traced() - before < budget.limit() / 64 {
+        return Ok(());
+    }
+    let tensors = values.filter_map(|value| match value {
+        Value::Tensor(tensor) => Some(tensor),
+        _ => None,
+    });
+    let tensors: Vec<&Tensor> = tensors.collect();
+    if tensors.iter().any(|tensor| tensor.is_tracked()) {
+        return Ok(());
+    }
+    call.run.has_read.set(true);
+    Tensor::realize_all(tensors)?;
+    budget.computed(before);
+    Ok(())
+}
+
 pub(super) fn loop_(call: &Call<'_>) -> Values {
     let most = call.optional_ints(0)?.and_then(|m| m.first().copied()).unwrap_or(i64::MAX);
     let mut going = call.optional_ints(1)?.and_then(|c| c.first().copied()).unwrap_or(1) != 0;
@@ -35,6 +69,7 @@ pub(super) fn loop_(call: &Call<'_>) -> Values {
         (0..n).map(|i| call.value(i + 2).cloned()).collect::<Result<_>>()?;
     let mut steps: Vec<Vec<Value>> = vec![Vec::new(); call.node.outputs.len().saturating_sub(n)];
     let mut i = 0;
+    let traced = call.budget().traced();
     while going && i < most {
         let step = Host::new([], DType::I64, vec![Scalar::from(i)]);
         let condition = Host::new([], DType::Bool, vec![Scalar::from(true)]);
@@ -51,7 +86,8 @@ pub(super) fn loop_(call: &Call<'_>) -> Values {
         let each = outputs.split_off(1 + n);
         carried = outputs.split_off(1);
         going = call.read(&outputs[0])?.ints().first() == Some(&1);
-        steps.iter_mut().zip(each).for_each(|(steps, value)| steps.push(value));
+        keep(call, &mut steps, each)?;
+        compute_pending(call, traced, carried.iter().chain(steps.iter().flatten()))?;
         i += 1;
     }
     for values in steps {
@@ -78,7 +114,9 @@ pub(super) fn scan(call: &Call<'_>) -> Values {
     let mut parts = Vec::with_capacity(n);
     for ((sequence, &axis), &direction) in sequences.iter().zip(&axes).zip(&directions) {
         let x = call.to_tensor(sequence)?;
-        let mut steps = x.unbind(call.axis(axis, x.rank())? as isize)?;
+        let axis = call.axis(axis, x.rank())?;
+        call.budget().trace(x.shape()[axis])?;
+        let mut steps = x.unbind(axis as isize)?;
         if direction != 0 {
             steps.reverse();
         }
@@ -100,7 +138,7 @@ pub(super) fn scan(call: &Call<'_>) -> Values {
         }
         let each = outputs.split_off(n_state);
         state = outputs;
-        steps.iter_mut().zip(each).for_each(|(steps, value)| steps.push(value));
+        keep(call, &mut steps, each)?;
     }
     let (axes, directions) =
         (list("scan_output_axes", n_out)?, list("scan_output_directions", n_out)?);
@@ -123,12 +161,15 @@ pub(super) fn batched_scan(call: &Call<'_>) -> Values {
     let directions = call.ints_attribute("directions")?.unwrap_or_default();
     let mut gathered: Vec<Vec<Tensor>> = vec![Vec::new(); call.node.outputs.len()];
     for b in 0..batch {
+        call.budget().trace(inputs.len())?;
         let of = |x: &Tensor| x.select_index(0, b as isize);
         let mut state: Vec<Value> =
             inputs[..n_state].iter().map(|x| of(x).map(Value::from)).collect::<Result<_>>()?;
         let mut parts = Vec::new();
         for (i, x) in inputs[n_state..].iter().enumerate() {
-            let mut steps = of(x)?.unbind(0)?;
+            let x = of(x)?;
+            call.budget().trace(x.shape().first().copied().unwrap_or(0))?;
+            let mut steps = x.unbind(0)?;
             if directions.get(i) == Some(&1) {
                 steps.reverse();
             }
@@ -142,7 +183,7 @@ pub(super) fn batched_scan(call: &Call<'_>) -> Values {
             let mut outputs = call.subgraph("body", inputs)?;
             let each = outputs.split_off(n_state.min(outputs.len()));
             state = outputs;
-            steps.iter_mut().zip(each).for_each(|(steps, value)| steps.push(value));
+            keep(call, &mut steps, each)?;
         }
         for values in steps {
             state.push(stacked(call, values, 0, false)?);
@@ -213,18 +254,20 @@ pub(super) fn split_to_sequence(call: &Call<'_>) -> Values {
     let axis = call.axis(call.int_or("axis", 0)?, x.rank())?;
     let n = x.shape()[axis];
     let (lengths, keeps) = match call.optional(1) {
-        None => (vec![1; n], call.int_or("keepdims", 1)? != 0),
+        None => (call.budget().collect(n, std::iter::repeat(1))?, call.int_or("keepdims", 1)? != 0),
         Some(value) => {
             let lengths = call.sizes(&call.ints(1)?)?;
             match (value.shape().is_some_and(|shape| shape.is_empty()), lengths.as_slice()) {
                 (true, &[length]) if length > 0 => {
-                    ((0..n).step_by(length).map(|at| length.min(n - at)).collect(), true)
+                    let lengths = (0..n).step_by(length).map(|at| length.min(n - at));
+                    (call.budget().collect(n.div_ceil(length), lengths)?, true)
                 }
                 (true, _) => return Err(call.error("parts have no length")),
                 _ => (lengths, true),
             }
         }
     };
+    call.budget().trace(lengths.len())?;
     let parts = x.split_with_sizes(lengths, axis as isize)?;
     let part =
         |x: Tensor| if keeps { Ok(x.into()) } else { x.squeeze(axis as isize).map(Value::from) };
@@ -258,7 +301,7 @@ pub(super) fn sequence_map(call: &Call<'_>) -> Values {
             });
         }
         let outputs = call.subgraph("body", inputs)?;
-        gathered.iter_mut().zip(outputs).for_each(|(values, value)| values.push(value));
+        keep(call, &mut gathered, outputs)?;
     }
     Ok(gathered.into_iter().map(Value::Sequence).collect())
 }

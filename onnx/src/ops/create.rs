@@ -42,6 +42,8 @@ fn to_strings(call: &Call<'_>, value: &Value) -> Values {
         return one_value(value.clone());
     }
     let host = call.read(value)?;
+    // The longest number has 309 digits and is negative.
+    call.budget().ask_for(host.numbers().len(), size_of::<String>() + 310)?;
     let text = |x: &Scalar| match host.dtype() {
         DType::F64 => format!("{}", x.to_f64()),
         dtype if dtype.is_float() => format!("{}", x.to_f64() as f32),

@@ -4,7 +4,7 @@
 
 use super::one;
 use super::strings::places;
-use crate::host::{Host, common};
+use crate::host::{Host, common, numel};
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::ops::{BinaryOp, UnaryOp};
@@ -344,8 +344,8 @@ fn along(call: &Call<'_>, f: impl Fn(&Tensor, isize) -> Result<Tensor>) -> Value
     }
     let axis = call.int_or("axis", 1)?;
     let axis = if axis == x.rank() as i64 { x.rank() } else { call.axis(axis, x.rank())? };
-    let columns: usize = x.shape()[axis..].iter().product();
-    let rows: usize = x.shape()[..axis].iter().product();
+    let columns = numel(&x.shape()[axis..]);
+    let rows = numel(&x.shape()[..axis]);
     one(f(&x.reshape([rows, columns])?, 1)?.reshape(x.shape())?)
 }
 

@@ -2,6 +2,7 @@
 
 use super::convolution::{Windows, array, padding, spatial};
 use super::one;
+use crate::host::numel;
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{DType, Pool, Result, Scalar, Shape, Tensor};
@@ -76,8 +77,8 @@ pub(super) fn max(call: &Call<'_>) -> Values {
         }
         other => return Err(call.error(format!("attribute `storage_order` is {other}"))),
     }
-    let images = x.shape()[0] * x.shape()[1];
-    let numel: usize = extents.iter().product();
+    let images = numel(&x.shape()[..2]);
+    let numel = numel(&extents);
     let mut shape = vec![1; x.rank()];
     shape[..2].copy_from_slice(&x.shape()[..2]);
     let image = Tensor::iota(images, DType::I64, call.device()).mul(numel as i64)?;
@@ -167,7 +168,8 @@ pub(super) fn max_unpool(call: &Call<'_>) -> Values {
     let mut own = x.shape()[..2].to_vec();
     for (i, &n) in extents.iter().enumerate() {
         let (before, after) = windows.pads[i];
-        let whole = n.saturating_sub(1) * windows.strides[i] + windows.kernel[i];
+        let steps = n.saturating_sub(1).saturating_mul(windows.strides[i]);
+        let whole = steps.saturating_add(windows.kernel[i]);
         own.push(whole.saturating_sub(before + after));
     }
     let numel = Shape::from(own.as_slice()).checked_numel();

@@ -1,5 +1,6 @@
 //! `RNN`, `GRU` and `LSTM`: unrolled over time, with the products of all inputs before the first step.
 
+use crate::budget::Budget;
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{DType, Result, Tensor};
@@ -214,7 +215,7 @@ fn run(call: &Call<'_>, layer: &Layer) -> Values {
     else {
         return Err(wrong());
     };
-    let n = layer.gates * hidden;
+    let n = hidden.saturating_mul(layer.gates);
     if directions != reverse.len() || rows != n || weight.shape().dims() != [directions, n, size] {
         return Err(wrong());
     }
@@ -225,6 +226,8 @@ fn run(call: &Call<'_>, layer: &Layer) -> Values {
         let reason = format!("{found} activations, {per_direction} are needed per direction");
         return Err(call.error(reason));
     }
+    // A step is a dozen of pending tensors.
+    call.budget().trace(time.saturating_mul(12 * directions))?;
     let clip = call.float_attribute("clip")?.filter(|&clip| clip > 0.0);
     let bias = call.optional_tensor(3)?;
     let lengths = call.optional_tensor(4)?;
@@ -263,6 +266,7 @@ fn run(call: &Call<'_>, layer: &Layer) -> Values {
         let mut states = initial.iter().map(of).collect::<Result<Vec<_>>>()?;
         let mut steps = Vec::with_capacity(time);
         for i in 0..time {
+            Budget::check_interrupt()?;
             let t = if reverse { time - 1 - i } else { i };
             let next =
                 (layer.step)(call, &cell, &cell.input.select_index(0, t as isize)?, &states)?;

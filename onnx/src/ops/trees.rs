@@ -6,6 +6,7 @@
 use super::classical::{rows, transformed};
 use super::{one, one_value};
 use crate::attribute::Attribute;
+use crate::budget::Budget;
 use crate::host::Host;
 use crate::run::Call;
 use crate::value::Value;
@@ -85,6 +86,7 @@ impl Trees {
         let dtype = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
         let (examples, width) = (x.shape()[0], x.shape()[1]);
         let depth = self.depth(call)?;
+        call.budget().trace(depth.saturating_mul(16))?;
         let is_inner = |node: &&Node| node.votes.is_empty();
         let widest = self.nodes.iter().filter(is_inner).map(|node| node.feature).max();
         if widest.is_some_and(|feature| feature >= width as i64) && depth > 0 {
@@ -142,6 +144,8 @@ impl Trees {
         }
         let most = self.nodes.iter().map(|node| node.votes.len()).max().unwrap_or(0).max(1);
         let vote = |node: &Node, k: usize| node.votes.get(k).copied().unwrap_or((-1, 0.0));
+        call.budget()
+            .ask_for(most.saturating_mul(self.nodes.len()), 4 * size_of::<(i64, f64)>())?;
         let votes: Vec<(i64, f64)> =
             self.nodes.iter().flat_map(|node| (0..most).map(|k| vote(node, k))).collect();
         let (to, weights): (Vec<i64>, Vec<f64>) = votes.into_iter().unzip();
@@ -172,6 +176,7 @@ impl Trees {
     fn depth(&self, call: &Call<'_>) -> Result<usize> {
         let mut level = self.roots.clone();
         for depth in 0..=self.nodes.len() {
+            Budget::check_interrupt()?;
             let mut below: Vec<usize> = level
                 .iter()
                 .flat_map(|&at| self.nodes[at].next.into_iter().filter(move |&next| next != at))
@@ -210,7 +215,9 @@ fn floats(call: &Call<'_>, name: &str) -> Result<Option<Vec<f64>>> {
                 return Ok(Some(all.iter().map(|&x| f64::from(x)).collect()));
             }
             Some(Attribute::Tensor(value)) => return Ok(Some(call.read(value)?.floats())),
-            Some(other) => return Err(call.error(format!("attribute `{name}` is {other:?}"))),
+            Some(other) => {
+                return Err(call.error(format!("attribute `{name}` is {}", other.kind())));
+            }
         }
     }
     Ok(None)
