@@ -4,8 +4,8 @@
 //! says asks the budget first: [`Budget::ask`] for bytes, [`Budget::room`] for a vector. Inputs and outputs of nodes
 //! are counted by `run`; memory of devices, which tensors take, is limited by the device.
 
+use crate::file::interrupted;
 use crate::read::damaged;
-use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use zyx_core::hal::is_interrupted;
 use zyx_core::{Error, Result};
@@ -79,9 +79,7 @@ impl Budget {
     /// When the user wants the program to stop.
     pub(crate) fn check_interrupt() -> Result<()> {
         match is_interrupted() {
-            true => {
-                Err(Error::Io { what: "model".to_owned(), source: io::Error::other("interrupted") })
-            }
+            true => Err(Error::Io { what: "model".to_owned(), source: interrupted() }),
             false => Ok(()),
         }
     }

@@ -16,11 +16,21 @@ use zyx_core::hal::is_interrupted;
 /// Fields of more bytes than this stay in the file.
 const LARGE: usize = 64 << 10;
 
+/// Steps of decoding between two looks for an interrupt.
+const STEPS_PER_LOOK: usize = 1 << 12;
+
+/// Readers would try again after `ErrorKind::Interrupted`.
+pub(crate) fn interrupted() -> Error {
+    Error::other("interrupted")
+}
+
 /// A file that is decoded from its start.
 pub(crate) struct FileBuf {
     reader: BufReader<File>,
     position: u64,
     left: usize,
+    /// Steps of decoding.
+    steps: usize,
     /// The first error of reading; zeros are decoded behind it.
     error: Option<Error>,
     large: HashMap<usize, (Bytes, u64, usize)>,
@@ -73,7 +83,7 @@ impl FileBuf {
     pub(crate) fn new(file: File, length: usize) -> FileBuf {
         let large = HashMap::new();
         let reader = BufReader::new(file);
-        let mut buf = FileBuf { reader, position: 0, left: length, error: None, large };
+        let mut buf = FileBuf { reader, position: 0, left: length, steps: 0, error: None, large };
         buf.fill();
         buf
     }
@@ -114,6 +124,10 @@ impl Buf for FileBuf {
         assert!(n <= self.left, "invariant: decoding asks for what remains");
         self.left -= n;
         self.position += n as u64;
+        self.steps += 1;
+        if self.steps.is_multiple_of(STEPS_PER_LOOK) && is_interrupted() {
+            self.error = Some(interrupted());
+        }
         if self.error.is_none()
             && let Err(error) = self.reader.seek_relative(n as i64)
         {
@@ -174,8 +188,7 @@ impl Content {
 impl Read for Part {
     fn read(&mut self, to: &mut [u8]) -> Result<usize> {
         if is_interrupted() {
-            // Readers try again after `ErrorKind::Interrupted`.
-            return Err(Error::other("interrupted"));
+            return Err(interrupted());
         }
         let most = to.len().min(self.left);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);

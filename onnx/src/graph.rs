@@ -310,13 +310,18 @@ fn sorted(nodes: Vec<Node>, is_given: impl Fn(&Arc<str>) -> bool) -> Vec<Node> {
     order.into_iter().filter_map(|i| nodes[i].take()).collect()
 }
 
-/// Every name of this scope that a node may read, also within its graphs.
+/// Every name of this scope that a node reads, also within its graphs.
 fn names_read(node: &Node, read: &mut Vec<Arc<str>>) {
     read.extend(node.inputs.iter().flatten().cloned());
     for attribute in node.attributes.values() {
         if let Attribute::Graph(graph) = attribute {
-            graph.nodes.iter().for_each(|node| names_read(node, read));
-            read.extend(graph.outputs.iter().cloned());
+            let mut inner = graph.outputs.clone();
+            graph.nodes.iter().for_each(|node| names_read(node, &mut inner));
+            let computed = graph.nodes.iter().flat_map(|node| node.outputs.iter().flatten());
+            let own: HashSet<&Arc<str>> = computed.chain(&graph.inputs).collect();
+            let is_outer =
+                |name: &Arc<str>| !own.contains(name) && !graph.constants.contains_key(name);
+            read.extend(inner.into_iter().filter(is_outer));
         }
     }
 }

@@ -14,6 +14,7 @@ use zyx_core::{Device, Runtime, Tensor};
 
 mod classical;
 pub(crate) mod hostile;
+mod limits;
 mod quantised;
 
 fn device() -> Device {

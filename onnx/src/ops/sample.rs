@@ -87,7 +87,7 @@ impl<'a> Samples<'a> {
         of: Option<&Tensor>,
     ) -> Result<Samples<'a>> {
         let (channels, extents) = (image.shape()[1], &image.shape()[2..]);
-        let numel = numel(&extents);
+        let numel = numel(extents);
         let of = match of {
             Some(of) => of.cast(DType::I64),
             None => Tensor::iota(shape[0], DType::I64, image.device()),

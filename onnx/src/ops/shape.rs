@@ -355,7 +355,7 @@ fn blocks(call: &Call<'_>, x: &Tensor) -> Result<([usize; 4], usize)> {
 pub(super) fn depth_to_space(call: &Call<'_>) -> Values {
     let x = call.tensor(0)?;
     let ([n, c, h, w], b) = blocks(call, &x)?;
-    if !b.checked_mul(b).is_some_and(|area| c % area == 0) {
+    if b.checked_mul(b).is_none_or(|area| c % area != 0) {
         return Err(call.error(format!("{c} channels do not fill blocks of {b}")));
     }
     let c = c / (b * b);

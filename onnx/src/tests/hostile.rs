@@ -154,7 +154,7 @@ impl Dice {
             Graph => {
                 let kind = self.pick(&["Identity", "Not", "Add"]);
                 let mut body = graph(vec![node(kind, &["x", "x"], &["y"])]);
-                body.input = (0..n).map(|i| port(&["x", "b", "c"][i.min(2)])).collect();
+                body.input = (0..n).map(|i| port(["x", "b", "c"][i.min(2)])).collect();
                 body.output = (0..self.below(3)).map(|_| port("y")).collect();
                 own.g = Some(body);
             }
