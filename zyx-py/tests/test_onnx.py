@@ -1,7 +1,11 @@
 """`zyx.onnx`: models that these tests write byte by byte, and the results of NumPy."""
 
 import io
+import os
 import pathlib
+import signal
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -289,3 +293,23 @@ def test_operators_on_lists_and_optionals(element):
     for values in ([], [x], [x, y, x]):
         n, again = both(values)
         assert n.item() == len(values) and listed(again) == listed(values)
+
+
+def test_interrupts():
+    """Ctrl-C ends a loop without end within a second."""
+    ports = [b"".join(field(n, field(1, name)) for name in names) for n, names in [(11, "icv"), (12, "dw")]]
+    body = field(1, node("Identity", ["c"], ["d"])) + field(1, node("Identity", ["v"], ["w"])) + b"".join(ports)
+    loop = node("Loop", ["", "", "x"], ["y"]) + field(5, field(1, "body") + field(6, body) + field(20, 5))
+    endless = zyx.onnx.load(model([loop], [("x", INT64, [1])], [("y", INT64, [1])]))
+    sent = []
+
+    def interrupt():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Timer(0.3, interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        endless(np.zeros(1, np.int64))
+    assert time.monotonic() - sent[0] < 1
+    # What comes after is not interrupted.
+    assert zyx.ones(2).sum().item() == 2

@@ -160,7 +160,7 @@ const OPERATORS: &[Operator] = operators! {
         "InstanceNormalization" 6 normalize::instance;
         "IsInf" 10 math::is_inf;
         "IsNaN" 9 |call| one(call.tensor(0)?.is_nan());
-        "LayerNormalization" 17 normalize::layer;
+        "LayerNormalization" 1 normalize::layer;
         "LeakyRelu" 6 math::leaky_relu;
         "Less" 7 math::less;
         "LessOrEqual" 12 math::less_or_equal;

@@ -30,21 +30,26 @@ fn pool_of<const N: usize>(windows: &Windows) -> Pool<N> {
 }
 
 /// The windows of a pool. With `ceil_mode` they may reach beyond the padding as long as they begin before what is
-/// padded at the end; that many elements more are needed.
+/// padded at the end; that many elements more are needed. Without it, windows larger than the image are one where less
+/// than a stride is missing, as in onnxruntime; the standard has none.
 fn windows_of(call: &Call<'_>, x: &Tensor) -> Result<(Windows, Vec<(usize, usize)>)> {
     let extents = spatial(call, x)?;
     let kernel = call.ints_attribute("kernel_shape")?;
     let kernel = kernel.ok_or_else(|| call.error("it has no attribute `kernel_shape`"))?;
     let windows = Windows::new(call, &extents, call.sizes(&kernel)?)?;
     let mut needed = windows.pads.clone();
-    if call.flag("ceil_mode")? {
-        for (i, &extent) in extents.iter().enumerate() {
-            let (before, after) = windows.pads[i];
-            let (padded, reach, stride) =
-                (before + extent + after, windows.reach(i), windows.strides[i]);
+    let ceils = call.flag("ceil_mode")?;
+    for (i, &extent) in extents.iter().enumerate() {
+        let (before, after) = windows.pads[i];
+        let (padded, reach, stride) =
+            (before + extent + after, windows.reach(i), windows.strides[i]);
+        let missing = reach.saturating_sub(padded);
+        if ceils {
             let last = padded.saturating_sub(reach).div_ceil(stride) * stride;
             let last = if last >= before + extent { last.saturating_sub(stride) } else { last };
             needed[i].1 += (last + reach).saturating_sub(padded);
+        } else if extent > 0 && missing < stride {
+            needed[i].1 += missing;
         }
     }
     Ok((windows, needed))
