@@ -336,35 +336,39 @@ pub(super) fn softsign(call: &Call<'_>) -> Values {
 }
 
 /// Before opset 13 the tensor counts as a matrix whose rows begin at the axis.
-fn along(call: &Call<'_>, f: impl Fn(&Tensor, isize) -> Result<Tensor>) -> Values {
-    let x = call.tensor(0)?;
-    if call.opset() >= 13 {
+pub(super) fn along(
+    call: &Call<'_>,
+    x: &Tensor,
+    opset: i64,
+    f: fn(&Tensor, isize) -> Result<Tensor>,
+) -> Result<Tensor> {
+    if opset >= 13 {
         let axis = call.axis(call.int_or("axis", -1)?, x.rank())?;
-        return one(f(&x, axis as isize)?);
+        return f(x, axis as isize);
     }
     let axis = call.int_or("axis", 1)?;
     let axis = if axis == x.rank() as i64 { x.rank() } else { call.axis(axis, x.rank())? };
     let columns = numel(&x.shape()[axis..]);
     let rows = numel(&x.shape()[..axis]);
-    one(f(&x.reshape([rows, columns])?, 1)?.reshape(x.shape())?)
+    f(&x.reshape([rows, columns])?, 1)?.reshape(x.shape())
 }
 
 pub(super) fn softmax(call: &Call<'_>) -> Values {
-    along(call, |x, axis| x.softmax(axis))
+    one(along(call, &call.tensor(0)?, call.opset(), |x, axis| x.softmax(axis))?)
 }
 
 pub(super) fn log_softmax(call: &Call<'_>) -> Values {
-    along(call, |x, axis| x.log_softmax(axis))
+    one(along(call, &call.tensor(0)?, call.opset(), |x, axis| x.log_softmax(axis))?)
 }
 
 pub(super) fn hardmax(call: &Call<'_>) -> Values {
-    along(call, |x, axis| {
+    one(along(call, &call.tensor(0)?, call.opset(), |x, axis| {
         let n = x.shape()[axis as usize];
         let hot = x.argmax(axis)?.one_hot(n)?;
         let mut order: Vec<isize> = (0..x.rank() as isize - 1).collect();
         order.insert(axis as usize, x.rank() as isize - 1);
         Ok(hot.permute(order)?.cast(x.dtype()))
-    })
+    })?)
 }
 
 /// Rounds toward zero; bits of integers that do not fit are lost, floats saturate.

@@ -11,6 +11,7 @@ mod control;
 mod convolution;
 mod create;
 mod detection;
+mod fused;
 #[cfg(feature = "image")]
 mod image;
 mod index;
@@ -306,16 +307,21 @@ const OPERATORS: &[Operator] = operators! {
         "Attention" 1 contrib_attention::attention;
         "BiasGelu" 1 contrib::bias_gelu;
         "DequantizeLinear" 1 quantize::dequantize_linear;
+        "DynamicQuantizeLSTM" 1 recurrent::dynamic_quantize_lstm;
         "DynamicQuantizeMatMul" 1 contrib::dynamic_quantize_matmul;
         "EmbedLayerNormalization" 1 contrib::embed_layer_norm;
         "FastGelu" 1 contrib::fast_gelu;
+        "FusedConv" 1 fused::fused_conv;
+        "FusedGemm" 1 fused::fused_gemm;
         "FusedMatMul" 1 contrib::fused_matmul;
         "GatherBlockQuantized" 1 contrib::gather_block_quantized;
         "Gelu" 1 |call| math::same(call, Tensor::gelu_exact);
+        "GroupNorm" 1 fused::group_norm;
         "GroupQueryAttention" 1 contrib_attention::group_query_attention;
         "MatMulIntegerToFloat" 1 contrib::matmul_integer_to_float;
         "MatMulNBits" 1 contrib::matmul_nbits;
         "MultiHeadAttention" 1 contrib_attention::multi_head_attention;
+        "NhwcConv" 1 fused::nhwc_conv;
         "QGemm" 1 contrib::qgemm;
         "QLinearAdd" 1 contrib::qlinear_add;
         "QLinearAveragePool" 1 contrib::qlinear_average_pool;
@@ -324,6 +330,7 @@ const OPERATORS: &[Operator] = operators! {
         "QLinearLeakyRelu" 1 contrib::qlinear_leaky_relu;
         "QLinearMul" 1 contrib::qlinear_mul;
         "QLinearSigmoid" 1 contrib::qlinear_sigmoid;
+        "QLinearSoftmax" 1 fused::qlinear_softmax;
         "QuantizeLinear" 1 quantize::quantize_linear;
         "QuickGelu" 1 contrib::quick_gelu;
         "RotaryEmbedding" 1 contrib_attention::rotary_embedding;
