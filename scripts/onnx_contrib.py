@@ -127,30 +127,6 @@ for axis in (0, 1, 2):
 ties = np.arange(-20, 20).astype(np.float32) / 2
 case("QuantizeLinear_ties", "QuantizeLinear", [ties, number(1.0), number(3, np.int8)], domain="")
 
-# Others with an activation, a sum or quantisation.
-for name, attributes in (("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("LeakyRelu", dict(activation_params=[0.3])), ("Clip", dict(activation_params=[-0.5, 0.5])),
-                         ("HardSigmoid", dict(activation_params=[0.3, 0.4]))):
-    case(f"FusedConv_{name}", "FusedConv", [f32(2, 4, 7, 6), f32(6, 2, 3, 2), f32(6)], constant=(1, 2), group=2, pads=[1, 0, 1, 1], activation=name, **attributes)
-case("FusedConv_sum", "FusedConv", [f32(2, 3, 5, 5), f32(4, 3, 3, 3), f32(4), f32(2, 4, 3, 3)], constant=(1, 2), activation="Relu")
-for name, attributes in (("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("LeakyRelu", dict(activation_alpha=0.3)), ("HardSigmoid", dict(activation_alpha=0.3, activation_beta=0.4))):
-    case(f"FusedGemm_{name}", "FusedGemm", [f32(5, 3), f32(4, 5), f32(4)], transA=1, transB=1, alpha=0.5, activation=name, **attributes)
-for opset in (11, 13):
-    for axis in (1, -1):
-        case(f"QLinearSoftmax_{opset}_{axis}", "QLinearSoftmax", [u8(3, 4, 5), number(0.02), number(120, np.uint8), number(1 / 256), number(0, np.uint8)],
-             atol=1.01, own=dict(opset=opset), axis=axis)
-for kind, make in (("uint8", u8), ("int8", i8)):
-    for name, columns in (("", False), ("_columns", True)):
-        scale = lambda n: abs(f32(n, 16)) * 0.01 if columns else abs(f32(n)) * 0.01
-        zero = lambda n: np.full((n, 16), 9 if kind == "uint8" else 0, make(1).dtype) if columns else make(n) // 9
-        for directions in (1, 2):
-            case(f"DynamicQuantizeLSTM_{kind}{name}_{directions}", "DynamicQuantizeLSTM",
-                 [f32(5, 1, 3), make(directions, 3, 16), make(directions, 4, 16), f32(directions, 32), None, f32(directions, 1, 4), f32(directions, 1, 4), None,
-                  scale(directions), zero(directions), scale(directions), zero(directions)], 3, constant=(1, 2, 8, 9, 10, 11),
-                 direction="bidirectional" if directions == 2 else "forward", hidden_size=4, rtol=1e-3, atol=1e-3)
-case("LayerNormalization_11", "LayerNormalization", [f32(2, 3, 8), f32(8), f32(8)], domain="", opset=11, axis=-1, epsilon=1e-5)
-for op in ("MaxPool", "AveragePool", "LpPool"):
-    case(f"{op}_larger_window", op, [f32(2, 3, 1, 2)], domain="", kernel_shape=[2, 3], strides=[2, 2])
-
 # Matrices of four and eight bits.
 for bits in (4, 8):
     for rows, columns, block in ((5, 32, 16), (7, 40, 16), (3, 96, 32), (4, 128, 128)):
@@ -447,6 +423,40 @@ for positive in (False, True):
                      class_treeids=of, class_nodeids=at, class_ids=to, class_weights=weights, post_transform=post,
                      # onnxruntime gives 0 and 1 for labels of two classes.
                      reference=len(labels) == 2 and not one, **nodes, **classical)
+
+# Others with an activation, a sum or quantisation.
+for name, attributes in (("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("LeakyRelu", dict(activation_params=[0.3])), ("Clip", dict(activation_params=[-0.5, 0.5])),
+                         ("HardSigmoid", dict(activation_params=[0.3, 0.4]))):
+    case(f"FusedConv_{name}", "FusedConv", [f32(2, 4, 7, 6), f32(6, 2, 3, 2), f32(6)], constant=(1, 2), group=2, pads=[1, 0, 1, 1], activation=name, **attributes)
+case("FusedConv_sum", "FusedConv", [f32(2, 3, 5, 5), f32(4, 3, 3, 3), f32(4), f32(2, 4, 3, 3)], constant=(1, 2), activation="Relu")
+for name, attributes in (("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("LeakyRelu", dict(activation_alpha=0.3)), ("HardSigmoid", dict(activation_alpha=0.3, activation_beta=0.4))):
+    case(f"FusedGemm_{name}", "FusedGemm", [f32(5, 3), f32(4, 5), f32(4)], transA=1, transB=1, alpha=0.5, activation=name, **attributes)
+for opset in (11, 13):
+    for axis in (1, -1):
+        case(f"QLinearSoftmax_{opset}_{axis}", "QLinearSoftmax", [u8(3, 4, 5), number(0.02), number(120, np.uint8), number(1 / 256), number(0, np.uint8)],
+             atol=1.01, own=dict(opset=opset), axis=axis)
+for kind, make in (("uint8", u8), ("int8", i8)):
+    for name, columns in (("", False), ("_columns", True)):
+        scale = lambda n: abs(f32(n, 16)) * 0.01 if columns else abs(f32(n)) * 0.01
+        zero = lambda n: np.full((n, 16), 9 if kind == "uint8" else 0, make(1).dtype) if columns else make(n) // 9
+        for directions in (1, 2):
+            case(f"DynamicQuantizeLSTM_{kind}{name}_{directions}", "DynamicQuantizeLSTM",
+                 [f32(5, 1, 3), make(directions, 3, 16), make(directions, 4, 16), f32(directions, 32), None, f32(directions, 1, 4), f32(directions, 1, 4), None,
+                  scale(directions), zero(directions), scale(directions), zero(directions)], 3, constant=(1, 2, 8, 9, 10, 11),
+                 direction="bidirectional" if directions == 2 else "forward", hidden_size=4, rtol=1e-3, atol=1e-3)
+case("LayerNormalization_11", "LayerNormalization", [f32(2, 3, 8), f32(8), f32(8)], domain="", opset=11, axis=-1, epsilon=1e-5)
+for op in ("MaxPool", "AveragePool", "LpPool"):
+    case(f"{op}_larger_window", op, [f32(2, 3, 1, 2)], domain="", kernel_shape=[2, 3], strides=[2, 2])
+
+# Linear classifiers.
+for labels in (dict(classlabels_ints=[3, 7]), dict(classlabels_strings=["b", "a"])):
+    kind = "ints" if "classlabels_ints" in labels else "strings"
+    for post in ("NONE", "LOGISTIC", "SOFTMAX"):
+        linear = dict(domain="ai.onnx.ml", post_transform=post, **labels)
+        case(f"LinearClassifier_{kind}_{post}_1", "LinearClassifier", [f32(9, 3)], 2, coefficients=list(f32(3)), intercepts=[0.1], **linear)
+        case(f"LinearClassifier_{kind}_{post}_2", "LinearClassifier", [f32(9, 3)], 2, coefficients=list(f32(6)), intercepts=[0.1, 0.2], **linear)
+case("LinearClassifier_3", "LinearClassifier", [ints(-3, 4, 9, 4)], 2, domain="ai.onnx.ml", coefficients=list(f32(12)), intercepts=list(f32(3)),
+     classlabels_strings=["a", "b", "c"], post_transform="SOFTMAX", multi_class=1)
 
 print(len(list(OUT.glob("contrib_*"))), "cases")
 for name, error in failed:

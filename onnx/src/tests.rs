@@ -15,6 +15,7 @@ use zyx_core::{Device, Runtime, Tensor};
 mod classical;
 pub(crate) mod hostile;
 mod limits;
+mod operators;
 mod quantised;
 
 fn device() -> Device {

@@ -206,6 +206,61 @@ pub(super) fn linear_regressor(call: &Call<'_>) -> Values {
     one(transformed(call, &y, call.string_or("post_transform", "NONE")?)?)
 }
 
+/// What a classifier calls its classes: texts or integers.
+pub(super) struct Labels {
+    texts: Vec<String>,
+    ints: Vec<i64>,
+}
+
+impl Labels {
+    /// Texts, or else those of the attribute with integers.
+    pub(super) fn of(call: &Call<'_>, ints: &str) -> Result<Labels> {
+        let texts = call.strings_attribute("classlabels_strings")?.unwrap_or_default();
+        Ok(Labels { texts, ints: call.ints_attribute(ints)?.unwrap_or_default() })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        if self.texts.is_empty() { self.ints.len() } else { self.texts.len() }
+    }
+
+    /// Those of classes by number.
+    pub(super) fn pick(&self, call: &Call<'_>, classes: &Tensor) -> Result<Value> {
+        if self.texts.is_empty() {
+            let table = Tensor::from_slice(&self.ints, [self.ints.len()], call.device())?;
+            return Ok(table.take(&classes.unchecked_indices())?.into());
+        }
+        let places = call.read_tensor(classes)?.ints();
+        let text = |&at: &i64| self.texts.get(at as usize).map_or("", String::as_str);
+        let texts: Vec<&str> = places.iter().map(text).collect();
+        Ok(Value::Strings(vec![texts.len()], call.texts(&texts)?))
+    }
+}
+
+/// The scores of two classes, of one number that says by its sign which it is.
+fn both(call: &Call<'_>, score: &Tensor, transform: &str) -> Result<Tensor> {
+    match transform {
+        "LOGISTIC" => Ok(Tensor::cat(&[&score.neg(), score], 1)?.sigmoid()),
+        "NONE" | "SOFTMAX" | "SOFTMAX_ZERO" => Tensor::cat(&[&score.neg().add(1.0)?, score], 1),
+        other => Err(call.error(format!("`post_transform` {other} of one score is not supported"))),
+    }
+}
+
+/// Classes with the largest products of features and coefficients, and these.
+pub(super) fn linear_classifier(call: &Call<'_>) -> Values {
+    let x = rows(call)?;
+    let labels = Labels::of(call, "classlabels_ints")?;
+    let intercepts = call.floats_attribute("intercepts")?.unwrap_or_default().len();
+    let targets = if intercepts == 0 { labels.len() } else { intercepts };
+    let transform = call.string_or("post_transform", "NONE")?;
+    let y = linear(call, &x, targets)?;
+    let (classes, scores) = match (targets, labels.len()) {
+        (1, 2) => (y.gt(0.0)?.cast(DType::I64).flatten(), both(call, &y, transform)?),
+        (n, m) if n == m && n > 1 => (y.argmax(1)?, transformed(call, &y, transform)?),
+        (n, m) => return Err(call.error(format!("{n} scores of {m} classes"))),
+    };
+    Ok(vec![labels.pick(call, &classes)?, scores.into()])
+}
+
 fn linear(call: &Call<'_>, x: &Tensor, targets: usize) -> Result<Tensor> {
     let coefficients = along_features(call, "coefficients", 0.0)?;
     let weights = coefficients.reshape([targets, x.shape()[1]])?;

@@ -7,6 +7,7 @@ use super::{dtype_attribute, one, one_value};
 use crate::attribute::Attribute;
 use crate::coded::CodedType;
 use crate::host::Host;
+use crate::proto::tensor_proto::DataType;
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{DType, Result, Scalar, Tensor};
@@ -14,7 +15,11 @@ use zyx_core::{DType, Result, Scalar, Tensor};
 type Values = Result<Vec<Value>>;
 
 pub(super) fn cast(call: &Call<'_>) -> Values {
-    let to = call.int_or("to", 0)? as i32;
+    // Before opset 6 the type is a name.
+    let to = match call.attribute("to") {
+        Some(Attribute::String(name)) => DataType::from_str_name(name).map_or(0, |to| to as i32),
+        _ => call.int_or("to", 0)? as i32,
+    };
     if to == 8 {
         return to_strings(call, call.value(0)?);
     }

@@ -130,8 +130,12 @@ pub(super) fn averages(call: &Call<'_>, x: &Tensor, all_count: bool) -> Result<T
 }
 
 fn order(call: &Call<'_>) -> Result<f64> {
-    let p = call.int_or("p", 2)?;
-    if p > 0 { Ok(p as f64) } else { Err(call.error(format!("attribute `p` is {p}"))) }
+    // Before opset 2 it is a float.
+    let p = match call.opset() >= 2 {
+        true => call.int_or("p", 2)? as f64,
+        false => call.float_or("p", 2.0)?,
+    };
+    if p > 0.0 { Ok(p) } else { Err(call.error(format!("attribute `p` is {p}"))) }
 }
 
 pub(super) fn lp(call: &Call<'_>) -> Values {

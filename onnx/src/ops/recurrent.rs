@@ -1,7 +1,7 @@
 //! `RNN`, `GRU` and `LSTM`: unrolled over time, with the products of all inputs before the first step.
 
-use crate::budget::Budget;
 use super::quantize::{Dynamic, dynamic};
+use crate::budget::Budget;
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{DType, Result, Tensor};
@@ -91,8 +91,7 @@ fn activations(call: &Call<'_>, defaults: &[&str], directions: usize) -> Result<
     };
     let (mut alphas, mut betas) = (parameters("activation_alpha")?, parameters("activation_beta")?);
     let next = |list: &mut std::vec::IntoIter<f32>| list.next().map(f64::from);
-    let named =
-        |name| Activation::named(call, name, || next(&mut alphas), || next(&mut betas));
+    let named = |name| Activation::named(call, name, || next(&mut alphas), || next(&mut betas));
     names.iter().map(|name| name.as_str()).map(named).collect()
 }
 

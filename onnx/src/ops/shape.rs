@@ -163,9 +163,9 @@ fn strings(value: &Value) -> Option<&Vec<String>> {
 pub(super) fn split(call: &Call<'_>) -> Values {
     let shape = call.shape(0)?;
     let axis = call.axis(call.int_or("axis", 0)?, shape.len())?;
-    let lengths = match call.opset() >= 13 {
-        true => call.optional_ints(1)?,
-        false => call.ints_attribute("split")?,
+    let lengths = match call.opset() {
+        2..13 => call.ints_attribute("split")?,
+        _ => call.optional_ints(1)?,
     };
     let n = shape[axis];
     let lengths = match lengths {
@@ -285,14 +285,24 @@ pub(super) fn expand(call: &Call<'_>) -> Values {
 }
 
 pub(super) fn tile(call: &Call<'_>) -> Values {
-    one(call.tensor(0)?.tile(call.sizes(&call.ints(1)?)?)?)
+    let x = call.tensor(0)?;
+    if call.opset() >= 6 {
+        return one(x.tile(call.sizes(&call.ints(1)?)?)?);
+    }
+    // A number of times, and the axis.
+    let mut repeats = vec![1; x.rank()];
+    repeats[call.axis(call.int(2)?, x.rank())?] = call.sizes(&[call.int(1)?])?[0];
+    one(x.tile(repeats)?)
 }
 
 pub(super) fn pad(call: &Call<'_>) -> Values {
     let x = call.tensor(0)?;
     let pads = match call.opset() >= 11 {
         true => call.ints(1)?,
-        false => call.ints_attribute("pads")?.unwrap_or_default(),
+        false => {
+            let name = if call.opset() >= 2 { "pads" } else { "paddings" };
+            call.ints_attribute(name)?.unwrap_or_default()
+        }
     };
     let axes = match call.optional_ints(3)? {
         Some(axes) => call.axes(&axes, x.rank())?,

@@ -3,15 +3,14 @@
 //! All trees are one table of nodes, of which a leaf leads to itself. Each example walks all trees at once, one level
 //! at a time: so an ensemble is a graph of tensors like any other operator, whose size is the depth of its trees.
 
-use super::classical::{rows, transformed};
-use super::{one, one_value};
+use super::classical::{Labels, rows, transformed};
+use super::one;
 use crate::attribute::Attribute;
 use crate::budget::Budget;
-use crate::host::Host;
 use crate::run::Call;
 use crate::value::Value;
 use std::collections::HashMap;
-use zyx_core::{DType, Result, Scalar, Tensor};
+use zyx_core::{DType, Result, Tensor};
 
 type Values = Result<Vec<Value>>;
 
@@ -394,9 +393,8 @@ pub(super) fn regressor(call: &Call<'_>) -> Values {
 
 pub(super) fn classifier(call: &Call<'_>) -> Values {
     let x = rows(call)?;
-    let texts = call.strings_attribute("classlabels_strings")?.filter(|all| !all.is_empty());
-    let ints = call.ints_attribute("classlabels_int64s")?.unwrap_or_default();
-    let classes = texts.as_ref().map_or(ints.len(), Vec::len);
+    let names = Labels::of(call, "classlabels_int64s")?;
+    let classes = names.len();
     let ids = call.ints_attribute("class_ids")?.unwrap_or_default();
     let transform = call.string_or("post_transform", "NONE")?;
     if classes < 2 {
@@ -424,18 +422,5 @@ pub(super) fn classifier(call: &Call<'_>) -> Values {
         let labels = y.argmax(1)?;
         (transformed(call, &y, transform)?, labels)
     };
-    let y = Value::Tensor(y.cast(DType::F32));
-    let labels = match texts {
-        Some(texts) => {
-            let places = call.read(&Value::Tensor(labels))?.ints();
-            let text = |&at: &i64| texts.get(at as usize).cloned().unwrap_or_default();
-            Value::Strings(vec![places.len()], places.iter().map(text).collect())
-        }
-        None => {
-            let numbers: Vec<Scalar> = ints.iter().map(|&label| label.into()).collect();
-            let table = Host::new([numbers.len()], DType::I64, numbers).tensor(call.device())?;
-            Value::Tensor(table.take(&labels.unchecked_indices())?)
-        }
-    };
-    Ok([one_value(labels)?, vec![y]].concat())
+    Ok(vec![names.pick(call, &labels)?, y.cast(DType::F32).into()])
 }
