@@ -37,6 +37,7 @@ mod ops;
 mod proto;
 mod read;
 mod run;
+mod scan;
 #[cfg(test)]
 mod tests;
 mod value;

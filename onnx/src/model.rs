@@ -10,6 +10,7 @@ use crate::proto::{
 use crate::proto::{tensor_proto::DataType, tensor_shape_proto::dimension, type_proto};
 use crate::read::{Source, damaged, dtype};
 use crate::run::Run;
+use crate::scan;
 use crate::value::Value;
 use prost::bytes::Bytes;
 use prost::{DecodeError, Message};
@@ -17,7 +18,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -244,8 +245,11 @@ impl Model {
         let io = |source| Error::Io { what: what.clone(), source };
         let mut file = File::open(path).map_err(io)?;
         let metadata = file.metadata().map_err(io)?;
+        let budget = Budget::default();
         let (proto, contents) = match (metadata.is_file(), metadata.len().try_into()) {
             (true, Ok(length)) => {
+                scan::ask(&mut FileBuf::new(file.try_clone().map_err(io)?, length), &budget)?;
+                file.rewind().map_err(io)?;
                 let mut buf = FileBuf::new(file, length);
                 let proto = ModelProto::decode(&mut buf);
                 (proto, buf.finish().map_err(io)?)
@@ -253,10 +257,13 @@ impl Model {
             _ => {
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).map_err(io)?;
-                (ModelProto::decode(Bytes::from(bytes)), Contents::default())
+                let bytes = Bytes::from(bytes);
+                scan::ask(&mut bytes.clone(), &budget)?;
+                (ModelProto::decode(bytes), Contents::default())
             }
         };
-        let source = Source { file: Some(path), path: &what, contents, ..Source::default() };
+        let source =
+            Source { file: Some(path), path: &what, contents, budget, ..Source::default() };
         Model::new(proto, source, device)
     }
 
@@ -274,8 +281,10 @@ impl Model {
         bytes: impl Into<Vec<u8>>,
         device: &Device,
     ) -> Result<Model> {
+        let bytes = Bytes::from(bytes.into());
+        scan::ask(&mut bytes.clone(), &budget)?;
         let source = Source { path: "model", budget, ..Source::default() };
-        Model::new(ModelProto::decode(Bytes::from(bytes.into())), source, device)
+        Model::new(ModelProto::decode(bytes), source, device)
     }
 
     fn new(
