@@ -6,7 +6,8 @@ use crate::graph::{Action, Graph, Node, within};
 use crate::host::Host;
 use crate::ops::Dequantized;
 use crate::read::damaged;
-use crate::value::Value;
+use crate::value::{TEXT_BYTES, Value};
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -111,11 +112,9 @@ impl Run<'_> {
     fn node(&self, node: &Node, scope: &Scope<'_>) -> Result<Vec<Value>> {
         let mut inputs = Vec::with_capacity(node.inputs.len());
         for name in &node.inputs {
-            let value = name.as_ref().map(|name| -> Result<Value> {
+            let value = name.as_ref().map(|name| {
                 let missing = || damaged("input", format!("nothing computes `{name}` before"));
-                let value = scope.find(name).ok_or_else(missing)?;
-                self.budget.ask(value.bytes())?;
-                Ok(value.clone())
+                scope.find(name).map(Cow::Borrowed).ok_or_else(missing)
             });
             inputs.push(value.transpose()?);
         }
@@ -134,6 +133,11 @@ impl Run<'_> {
             Action::Function(graph) => {
                 let inputs = graph.inputs.iter().cloned().zip(inputs);
                 let inputs = inputs.filter_map(|(name, value)| Some((name, value?)));
+                let copied = |(name, value): (_, Cow<'_, Value>)| {
+                    self.budget.ask(value.bytes())?;
+                    Ok((name, value.into_owned()))
+                };
+                let inputs = inputs.map(copied).collect::<Result<Vec<_>>>()?;
                 let attributes = node.attributes.iter();
                 let resolved = attributes.filter_map(|(name, value)| match value {
                     Attribute::Reference(of) => {
@@ -150,7 +154,7 @@ impl Run<'_> {
 /// One node that runs: what its function sees.
 pub(crate) struct Call<'a> {
     pub(crate) node: &'a Node,
-    pub(crate) inputs: Vec<Option<Value>>,
+    pub(crate) inputs: Vec<Option<Cow<'a, Value>>>,
     pub(crate) run: &'a Run<'a>,
     scope: &'a Scope<'a>,
 }
@@ -167,6 +171,7 @@ impl Call<'_> {
 
     /// The same node with other inputs.
     pub(crate) fn with_inputs(&self, inputs: Vec<Option<Value>>) -> Call<'_> {
+        let inputs = inputs.into_iter().map(|value| value.map(Cow::Owned)).collect();
         Call { node: self.node, inputs, run: self.run, scope: self.scope }
     }
 
@@ -180,7 +185,7 @@ impl Call<'_> {
     }
 
     pub(crate) fn optional(&self, i: usize) -> Option<&Value> {
-        self.inputs.get(i).and_then(Option::as_ref)
+        self.inputs.get(i).and_then(Option::as_deref)
     }
 
     /// Where to keep what is computed from an input, if that is a constant of the model.
@@ -207,6 +212,17 @@ impl Call<'_> {
     /// An input that must be there.
     pub(crate) fn value(&self, i: usize) -> Result<&Value> {
         self.optional(i).ok_or_else(|| self.error(format!("input {i} is missing")))
+    }
+
+    /// A copy of a value.
+    pub(crate) fn copied(&self, value: &Value) -> Result<Value> {
+        self.budget().ask(value.bytes())?;
+        Ok(value.clone())
+    }
+
+    /// Copies of the inputs from one on, which must be there.
+    pub(crate) fn values_from(&self, first: usize) -> Result<Vec<Value>> {
+        (first..self.inputs.len()).map(|i| self.copied(self.value(i)?)).collect()
     }
 
     pub(crate) fn tensor(&self, i: usize) -> Result<Tensor> {
@@ -269,9 +285,13 @@ impl Call<'_> {
     /// Copies of texts, which may be one many times.
     pub(crate) fn texts(&self, texts: &[&str]) -> Result<Vec<String>> {
         let bytes = texts.iter().fold(0, |sum: usize, text| sum.saturating_add(text.len()));
-        let mut all = self.budget().room(texts.len())?;
+        self.budget().ask_for(texts.len(), TEXT_BYTES - size_of::<String>())?;
         self.budget().ask(bytes)?;
-        all.extend(texts.iter().map(|&text| text.to_owned()));
+        let mut all = self.budget().room(texts.len())?;
+        for texts in texts.chunks(1 << 16) {
+            Budget::check_interrupt()?;
+            all.extend(texts.iter().map(|&text| text.to_owned()));
+        }
         Ok(all)
     }
 

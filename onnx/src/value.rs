@@ -5,6 +5,9 @@ use crate::host::Host;
 use crate::read::damaged;
 use zyx_core::{DType, Result, Tensor};
 
+/// Bytes of a text beside its characters, with those that an allocator adds.
+pub(crate) const TEXT_BYTES: usize = 2 * size_of::<String>();
+
 /// An input or output of a model or of a node.
 #[derive(Clone, Debug)]
 pub enum Value {
@@ -57,9 +60,7 @@ impl Value {
         match self {
             Value::Tensor(_) | Value::Coded(_) => 0,
             Value::Host(host) => size_of_val(host.numbers()),
-            Value::Strings(_, texts) => {
-                texts.iter().map(|text| size_of_val(text) + text.len()).sum()
-            }
+            Value::Strings(_, texts) => texts.iter().map(|text| TEXT_BYTES + text.len()).sum(),
             Value::Sequence(values) => {
                 values.iter().map(|value| size_of_val(value) + value.bytes()).sum()
             }

@@ -65,8 +65,7 @@ pub(super) fn loop_(call: &Call<'_>) -> Values {
     let most = call.optional_ints(0)?.and_then(|m| m.first().copied()).unwrap_or(i64::MAX);
     let mut going = call.optional_ints(1)?.and_then(|c| c.first().copied()).unwrap_or(1) != 0;
     let n = call.inputs.len().saturating_sub(2);
-    let mut carried: Vec<Value> =
-        (0..n).map(|i| call.value(i + 2).cloned()).collect::<Result<_>>()?;
+    let mut carried = call.values_from(2)?;
     let mut steps: Vec<Vec<Value>> = vec![Vec::new(); call.node.outputs.len().saturating_sub(n)];
     let mut i = 0;
     let traced = call.budget().traced();
@@ -97,8 +96,7 @@ pub(super) fn loop_(call: &Call<'_>) -> Values {
 }
 
 pub(super) fn scan(call: &Call<'_>) -> Values {
-    let inputs: Vec<Value> =
-        (0..call.inputs.len()).map(|i| call.value(i).cloned()).collect::<Result<_>>()?;
+    let inputs = call.values_from(0)?;
     let n = usize::try_from(call.int_or("num_scan_inputs", 0)?).unwrap_or(0);
     if n == 0 || n > inputs.len() {
         return Err(call.error(format!("{n} of {} inputs are scanned", inputs.len())));
@@ -208,13 +206,19 @@ fn sequence<'a>(call: &'a Call<'_>, i: usize) -> Result<&'a [Value]> {
     }
 }
 
+/// A copy of the first input's values.
+fn copied(call: &Call<'_>) -> Result<Vec<Value>> {
+    let values = sequence(call, 0)?;
+    call.budget().ask_for(values.len(), size_of::<Value>())?;
+    values.iter().map(|value| call.copied(value)).collect()
+}
+
 pub(super) fn sequence_empty(_: &Call<'_>) -> Values {
     one_value(Value::Sequence(Vec::new()))
 }
 
 pub(super) fn sequence_construct(call: &Call<'_>) -> Values {
-    let values = (0..call.inputs.len()).map(|i| call.value(i).cloned()).collect::<Result<_>>()?;
-    one_value(Value::Sequence(values))
+    one_value(Value::Sequence(call.values_from(0)?))
 }
 
 pub(super) fn sequence_length(call: &Call<'_>) -> Values {
@@ -224,11 +228,11 @@ pub(super) fn sequence_length(call: &Call<'_>) -> Values {
 
 pub(super) fn sequence_at(call: &Call<'_>) -> Values {
     let values = sequence(call, 0)?;
-    one_value(values[call.axis(call.int(1)?, values.len())?].clone())
+    one_value(call.copied(&values[call.axis(call.int(1)?, values.len())?])?)
 }
 
 pub(super) fn sequence_insert(call: &Call<'_>) -> Values {
-    let mut values = sequence(call, 0)?.to_vec();
+    let mut values = copied(call)?;
     let at = match call.optional(2) {
         Some(_) => {
             let (at, n) = (call.int(2)?, values.len() as i64);
@@ -238,12 +242,12 @@ pub(super) fn sequence_insert(call: &Call<'_>) -> Values {
         }
         None => values.len(),
     };
-    values.insert(at, call.value(1)?.clone());
+    values.insert(at, call.copied(call.value(1)?)?);
     one_value(Value::Sequence(values))
 }
 
 pub(super) fn sequence_erase(call: &Call<'_>) -> Values {
-    let mut values = sequence(call, 0)?.to_vec();
+    let mut values = copied(call)?;
     let at = call.optional_ints(1)?.and_then(|at| at.first().copied()).unwrap_or(-1);
     values.remove(call.axis(at, values.len())?);
     one_value(Value::Sequence(values))
@@ -294,10 +298,10 @@ pub(super) fn sequence_map(call: &Call<'_>) -> Values {
         for k in 0..call.inputs.len() {
             inputs.push(match call.value(k)? {
                 Value::Sequence(values) => match values.get(i) {
-                    Some(value) => value.clone(),
+                    Some(value) => call.copied(value)?,
                     None => return Err(call.error("its sequences are not equally long")),
                 },
-                other => other.clone(),
+                other => call.copied(other)?,
             });
         }
         let outputs = call.subgraph("body", inputs)?;
@@ -307,7 +311,8 @@ pub(super) fn sequence_map(call: &Call<'_>) -> Values {
 }
 
 pub(super) fn optional(call: &Call<'_>) -> Values {
-    one_value(Value::Optional(call.optional(0).cloned().map(Box::new)))
+    let value = call.optional(0).map(|value| call.copied(value)).transpose()?;
+    one_value(Value::Optional(value.map(Box::new)))
 }
 
 pub(super) fn optional_has_element(call: &Call<'_>) -> Values {
@@ -320,8 +325,8 @@ pub(super) fn optional_has_element(call: &Call<'_>) -> Values {
 
 pub(super) fn optional_get_element(call: &Call<'_>) -> Values {
     match call.value(0)? {
-        Value::Optional(Some(value)) => one_value((**value).clone()),
+        Value::Optional(Some(value)) => one_value(call.copied(value)?),
         Value::Optional(None) => Err(call.error("the optional has no value")),
-        value => one_value(value.clone()),
+        value => one_value(call.copied(value)?),
     }
 }

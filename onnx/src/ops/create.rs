@@ -44,7 +44,7 @@ pub(super) fn cast_like(call: &Call<'_>) -> Values {
 
 fn to_strings(call: &Call<'_>, value: &Value) -> Values {
     if let Value::Strings(..) = value {
-        return one_value(value.clone());
+        return one_value(call.copied(value)?);
     }
     let host = call.read(value)?;
     // The longest number has 309 digits and is negative.
@@ -69,7 +69,7 @@ pub(super) fn constant(call: &Call<'_>) -> Values {
         "value_strings",
     ];
     match names.iter().find_map(|name| call.attribute(name)) {
-        Some(Attribute::Tensor(value)) => one(value.clone()),
+        Some(Attribute::Tensor(value)) => one_value(call.copied(value)?),
         Some(Attribute::Int(n)) => one(Host::new([], DType::I64, vec![Scalar::from(*n)])),
         Some(Attribute::Float(x)) => one(Host::new([], DType::F32, vec![Scalar::from(*x)])),
         Some(Attribute::Ints(n)) => {

@@ -58,9 +58,8 @@ pub(super) fn nhwc_conv(call: &Call<'_>) -> Values {
     if x.rank() < 3 {
         return Err(call.error(format!("shape {} has no spatial axes", x.shape())));
     }
-    let mut inputs = call.inputs.clone();
-    inputs[0] = Some(x.movedim([-1], [1])?.into());
-    inputs[1] = Some(weight.into());
+    let bias = call.optional(2).cloned();
+    let inputs = vec![Some(x.movedim([-1], [1])?.into()), Some(weight.into()), bias];
     one(first(call, &conv(&call.with_inputs(inputs))?)?.movedim([1], [-1])?)
 }
 

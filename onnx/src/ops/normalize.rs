@@ -164,7 +164,7 @@ pub(super) fn dropout(call: &Call<'_>) -> Values {
     let kept_as = if call.opset() >= 10 { DType::Bool } else { x.dtype() };
     if ratio == 0.0 {
         let kept = Tensor::ones(x.shape(), kept_as, call.device());
-        return Ok(vec![call.value(0)?.clone(), kept.into()]);
+        return Ok(vec![call.copied(call.value(0)?)?, kept.into()]);
     }
     let seed = match call.int_attribute("seed")? {
         Some(seed) => seed as u64,

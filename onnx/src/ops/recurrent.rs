@@ -211,7 +211,8 @@ pub(super) fn dynamic_quantize_lstm(call: &Call<'_>) -> Values {
         }
         Ok(Some(codes.mul(wide(call.tensor(scale)?)?)?.transpose(-1, -2)?.into()))
     };
-    let mut inputs: Vec<Option<Value>> = call.inputs.iter().take(8).cloned().collect();
+    let inputs = call.inputs.iter().take(8);
+    let mut inputs: Vec<Option<Value>> = inputs.map(|value| value.as_deref().cloned()).collect();
     let (w, r) = (weight(1, 8)?, weight(2, 10)?);
     inputs.splice(1..3, [w, r]);
     let activations = &["Sigmoid", "Tanh", "Tanh"];

@@ -9,7 +9,7 @@ use zyx_core::{DType, PadMode, Result, Scalar, Shape, Tensor};
 type Values = Result<Vec<Value>>;
 
 pub(super) fn identity(call: &Call<'_>) -> Values {
-    one(call.value(0)?.clone())
+    one_value(call.copied(call.value(0)?)?)
 }
 
 pub(super) fn shape(call: &Call<'_>) -> Values {
@@ -38,7 +38,8 @@ fn reshaped(call: &Call<'_>, value: &Value, shape: Vec<usize>) -> Values {
     match value {
         Value::Host(host) if host.numbers().len() == numel(&shape) => one(host.reshape(shape)),
         Value::Strings(_, strings) if strings.len() == numel(&shape) => {
-            one_value(Value::Strings(shape, strings.clone()))
+            let texts: Vec<&str> = strings.iter().map(String::as_str).collect();
+            one_value(Value::Strings(shape, call.texts(&texts)?))
         }
         value => one(call.to_tensor(value)?.reshape(shape)?),
     }
