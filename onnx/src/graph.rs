@@ -12,6 +12,7 @@ use crate::run::Kept;
 use crate::value::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use zyx_core::hal::on_threads;
 use zyx_core::{Device, Error, Result};
 
@@ -98,13 +99,23 @@ impl Reader<'_> {
             keys.iter().map(|key| key.as_ref().is_none_or(|key| known.insert(key))).collect();
         let source = &self.source;
         let nanoseconds = |i: usize| if is_new[i] { source.nanoseconds(&protos[i]) } else { 0 };
+        // After the first error no thread reads on.
+        let has_failed = AtomicBool::new(false);
         let read = |i: usize| -> Result<Option<Value>> {
-            Budget::check_interrupt()?;
-            source.budget.trace(1)?;
-            is_new[i].then(|| source.value(&protos[i], self.device)).transpose()
+            if has_failed.load(Relaxed) || !is_new[i] {
+                return Ok(None);
+            }
+            let traced = Budget::check_interrupt().and_then(|()| source.budget.trace(1));
+            let value = traced.and_then(|()| source.value(&protos[i], self.device));
+            has_failed.fetch_or(value.is_err(), Relaxed);
+            value.map(Some)
         };
+        let mut read = on_threads(protos.len(), nanoseconds, read);
+        if let Some(place) = read.iter().position(Result::is_err) {
+            read.swap_remove(place)?;
+        }
         let mut values = Vec::with_capacity(protos.len());
-        for (key, value) in keys.into_iter().zip(on_threads(protos.len(), nanoseconds, read)) {
+        for (key, value) in keys.into_iter().zip(read) {
             let value = match (value?, key) {
                 (Some(value), Some(key)) => self.external.entry(key).or_insert(value).clone(),
                 (Some(value), None) => value,

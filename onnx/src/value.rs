@@ -21,6 +21,8 @@ pub enum Value {
     Strings(Vec<usize>, Vec<String>),
     /// Values of one kind, as `SequenceConstruct` makes them.
     Sequence(Vec<Value>),
+    /// Keys, which are strings or integers, and a number for each.
+    Map(Box<Value>, Host),
     /// A value or none.
     Optional(Option<Box<Value>>),
 }
@@ -38,6 +40,7 @@ impl Value {
             }
             Value::Strings(shape, _) => format!("strings of shape {shape:?}"),
             Value::Sequence(values) => format!("a sequence of {}", values.len()),
+            Value::Map(_, values) => format!("a map of {}", values.numbers().len()),
             Value::Optional(None) => "an optional without value".to_owned(),
             Value::Optional(Some(value)) => format!("an optional with {}", value.kind()),
         }
@@ -64,6 +67,9 @@ impl Value {
             Value::Sequence(values) => {
                 values.iter().map(|value| size_of_val(value) + value.bytes()).sum()
             }
+            Value::Map(keys, values) => {
+                size_of_val(&**keys) + keys.bytes() + size_of_val(values.numbers())
+            }
             Value::Optional(value) => {
                 value.iter().map(|value| size_of_val(&**value) + value.bytes()).sum()
             }
@@ -77,7 +83,7 @@ impl Value {
             Value::Host(host) => Some(host.shape().to_vec()),
             Value::Coded(coded) => Some(coded.codes.shape().to_vec()),
             Value::Strings(shape, _) => Some(shape.clone()),
-            Value::Sequence(_) | Value::Optional(_) => None,
+            Value::Sequence(_) | Value::Map(..) | Value::Optional(_) => None,
         }
     }
 

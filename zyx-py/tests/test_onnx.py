@@ -295,6 +295,15 @@ def test_operators_on_lists_and_optionals(element):
         assert n.item() == len(values) and listed(again) == listed(values)
 
 
+def test_maps():
+    """A classifier's scores by label, as `ZipMap` gives them."""
+    zipped = node("ZipMap", ["x"], ["y"], classlabels_strings=["b", "a"]) + field(7, "ai.onnx.ml")
+    graph = field(1, zipped) + field(11, port("x", FLOAT, ["n", 2])) + field(12, field(1, "y"))
+    opsets = [field(1, "ai.onnx.ml") + field(2, 1), field(1, "") + field(2, 20)]
+    net = zyx.onnx.load(field(1, 8) + field(7, graph) + b"".join(field(8, opset) for opset in opsets))
+    assert net(X[:, :2])[0] == [{"b": 1.0, "a": -2.0}, {"b": 0.0, "a": 5.0}]
+
+
 def test_interrupts():
     """Ctrl-C ends a loop without end within a second."""
     ports = [b"".join(field(n, field(1, name)) for name in names) for n, names in [(11, "icv"), (12, "dw")]]

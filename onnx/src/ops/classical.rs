@@ -236,6 +236,32 @@ impl Labels {
     }
 }
 
+/// A map from classes to scores for each row of scores.
+pub(super) fn zip_map(call: &Call<'_>) -> Values {
+    let labels = Labels::of(call, "classlabels_int64s")?;
+    let scores = call.read(call.value(0)?)?;
+    let classes = labels.len();
+    if classes == 0 || scores.shape().last() != Some(&classes) || scores.shape().len() > 2 {
+        let shape = scores.shape();
+        return Err(call.error(format!("scores of shape {shape:?} for {classes} classes")));
+    }
+    let keys = match labels.texts.is_empty() {
+        true => {
+            let keys = labels.ints.iter().map(|&label| label.into()).collect();
+            Value::Host(Host::new([classes], DType::I64, keys))
+        }
+        false => Value::Strings(vec![classes], labels.texts),
+    };
+    let mut maps = Vec::new();
+    for row in scores.numbers().chunks(classes) {
+        let values = Host::new([classes], scores.dtype(), row.to_vec());
+        let keys = Box::new(call.copied(&keys)?);
+        call.budget().ask(size_of::<Value>() + size_of_val(row))?;
+        maps.push(Value::Map(keys, values));
+    }
+    one_value(Value::Sequence(maps))
+}
+
 /// The scores of two classes, of one number that says by its sign which it is.
 fn both(call: &Call<'_>, score: &Tensor, transform: &str) -> Result<Tensor> {
     match transform {

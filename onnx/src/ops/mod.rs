@@ -300,6 +300,7 @@ const OPERATORS: &[Operator] = operators! {
         "TreeEnsemble" 5 trees::ensemble;
         "TreeEnsembleClassifier" 1 trees::classifier;
         "TreeEnsembleRegressor" 1 trees::regressor;
+        "ZipMap" 1 classical::zip_map;
     }
     "ai.onnx.preview" {
         "FlexAttention" 1 attention::flex;

@@ -4,6 +4,7 @@ use super::{device, graph, model, node};
 use crate::model::Model;
 use crate::proto::attribute_proto::AttributeType;
 use crate::proto::{AttributeProto, NodeProto, OperatorSetIdProto};
+use crate::value::Value;
 use prost::Message;
 use zyx_core::Tensor;
 
@@ -70,5 +71,49 @@ fn targets_without_votes_have_their_base_values() {
         ];
         let y = run("TreeEnsembleRegressor", attributes, &[0.0, 1.0], &[2, 1]);
         assert_eq!(y, [11.0, 20.0, 10.0, 22.0]);
+    }
+}
+
+/// A row of scores becomes a map from classes, in their order.
+#[test]
+fn maps_of_scores() {
+    let texts = |names: &[&str]| AttributeProto {
+        strings: names.iter().map(|name| name.as_bytes().to_vec().into()).collect(),
+        ..attribute("classlabels_strings", AttributeType::Strings)
+    };
+    let domain = Some("ai.onnx.ml".to_owned());
+    let device = device();
+    let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device).unwrap();
+    for own in [texts(&["b", "a"]), ints("classlabels_int64s", &[7, -1]), texts(&["b"])] {
+        let own = NodeProto {
+            attribute: vec![own],
+            domain: domain.clone(),
+            ..node("ZipMap", &["x"], &["y"])
+        };
+        let mut proto = model(graph(vec![own]));
+        proto.opset_import.push(OperatorSetIdProto { domain: domain.clone(), version: Some(1) });
+        let model = Model::from_bytes(proto.encode_to_vec(), &device).unwrap();
+        let Ok(mut found) = model.graph([("x", (&x).into())]) else {
+            // One class of two scores.
+            assert!(proto.graph.unwrap().node[0].attribute[0].strings.len() == 1);
+            continue;
+        };
+        let Value::Sequence(maps) = found.remove(0) else { panic!("{found:?}") };
+        let rows: Vec<(Vec<String>, Vec<f64>)> = maps
+            .into_iter()
+            .map(|map| match map {
+                Value::Map(keys, values) => match *keys {
+                    Value::Strings(_, keys) => (keys, values.floats()),
+                    keys => {
+                        let keys = keys.host().unwrap().ints();
+                        (keys.iter().map(i64::to_string).collect(), values.floats())
+                    }
+                },
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let keys = if rows[0].0[0] == "b" { ["b", "a"] } else { ["7", "-1"] }.map(str::to_owned);
+        let wanted = [(keys.to_vec(), vec![1.0, 2.0]), (keys.to_vec(), vec![3.0, 4.0])];
+        assert_eq!(rows, wanted);
     }
 }
