@@ -147,6 +147,21 @@ fn loops() {
     // 2,000 steps of 1 KiB each, of which 1 / 64 of 1 MiB are pending at a time.
     let y = run(1 << 20, &sum, given(2000)).unwrap().remove(0);
     assert_eq!(y.host().unwrap().ints(), [1999 * 1000]);
+    // The same by a number of steps that the model has, which would be replayed if nothing were computed in between.
+    let mut fixed = sum.clone();
+    let all = fixed.graph.as_mut().unwrap();
+    all.input.retain(|port| port.name() == "v");
+    all.initializer.push(TensorProto {
+        name: Some("n".into()),
+        data_type: Some(7),
+        int64_data: vec![2000],
+        ..Default::default()
+    });
+    let fixed = Model::within(Budget::new(1 << 20), fixed.encode_to_vec(), &device()).unwrap();
+    for _ in 0..2 {
+        let zero = Tensor::zeros([], DType::I64, &device());
+        assert_eq!(fixed.run([("v", zero)]).unwrap()[0].item::<i64>().unwrap(), 1999 * 1000);
+    }
     let collected = looped(body(step, &["on", "w", "i"]), &["z", "y"]);
     let said = run(1 << 20, &collected, given(1 << 40)).unwrap_err().to_string();
     assert!(said.contains("(Loop)") && said.contains("ZYX_ONNX_MEMORY_LIMIT"), "{said}");
