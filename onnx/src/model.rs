@@ -12,7 +12,7 @@ use crate::read::{Source, damaged, dtype};
 use crate::run::Run;
 use crate::scan;
 use crate::value::Value;
-use prost::bytes::Bytes;
+use prost::bytes::{Buf, Bytes};
 use prost::{DecodeError, Message};
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -195,7 +195,10 @@ impl Port {
     /// # Errors
     /// [`Error::Format`] when the bytes are no value of this kind.
     pub fn read(&self, bytes: impl Into<Vec<u8>>, device: &Device) -> Result<Value> {
-        let bytes = Bytes::from(bytes.into());
+        self.decode(Bytes::from(bytes.into()), device)
+    }
+
+    fn decode(&self, mut bytes: Bytes, device: &Device) -> Result<Value> {
         let wrong = |error: DecodeError| damaged(&self.name, error.to_string());
         let tensor = |proto: &TensorProto| Source::default().value(proto, device);
         let sequence = |proto: &SequenceProto| -> Result<Value> {
@@ -203,11 +206,11 @@ impl Port {
         };
         match self.kind {
             Kind::Tensor(_) | Kind::Coded(_) | Kind::Strings | Kind::Unknown => {
-                tensor(&TensorProto::decode(bytes).map_err(wrong)?)
+                tensor(&decode(&mut bytes).map_err(wrong)?)
             }
-            Kind::Sequence(_) => sequence(&SequenceProto::decode(bytes).map_err(wrong)?),
+            Kind::Sequence(_) => sequence(&decode(&mut bytes).map_err(wrong)?),
             Kind::Optional(_) => {
-                let proto = OptionalProto::decode(bytes).map_err(wrong)?;
+                let proto: OptionalProto = decode(&mut bytes).map_err(wrong)?;
                 let inner = match (&proto.tensor_value, &proto.sequence_value) {
                     (Some(proto), _) => Some(tensor(proto)?),
                     (None, Some(proto)) => Some(sequence(proto)?),
@@ -233,6 +236,11 @@ impl fmt::Display for Port {
     }
 }
 
+/// Decodes a message: through one type of reader, because the code of decoding is large.
+fn decode<M: Message + Default>(buf: &mut dyn Buf) -> Result<M, DecodeError> {
+    M::decode(buf)
+}
+
 impl Model {
     /// Reads a model's file; tensors in files of their own are looked for in its folder.
     ///
@@ -240,7 +248,10 @@ impl Model {
     /// [`Error::Io`] when a file cannot be read; [`Error::Format`] when it is damaged, or when it needs operators that
     /// are not there: all of them are named.
     pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<Model> {
-        let path = path.as_ref();
+        Model::open(path.as_ref(), device)
+    }
+
+    fn open(path: &Path, device: &Device) -> Result<Model> {
         let what = path.display().to_string();
         let io = |source| Error::Io { what: what.clone(), source };
         let mut file = File::open(path).map_err(io)?;
@@ -251,15 +262,15 @@ impl Model {
                 scan::ask(&mut FileBuf::new(file.try_clone().map_err(io)?, length), &budget)?;
                 file.rewind().map_err(io)?;
                 let mut buf = FileBuf::new(file, length);
-                let proto = ModelProto::decode(&mut buf);
+                let proto = decode(&mut buf);
                 (proto, buf.finish().map_err(io)?)
             }
             _ => {
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).map_err(io)?;
-                let bytes = Bytes::from(bytes);
+                let mut bytes = Bytes::from(bytes);
                 scan::ask(&mut bytes.clone(), &budget)?;
-                (ModelProto::decode(bytes), Contents::default())
+                (decode(&mut bytes), Contents::default())
             }
         };
         let source =
@@ -272,19 +283,15 @@ impl Model {
     /// # Errors
     /// As [`Model::load`]; tensors in files of their own are an error.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>, device: &Device) -> Result<Model> {
-        Model::within(Budget::default(), bytes, device)
+        Model::within(Budget::default(), bytes.into(), device)
     }
 
     /// As [`Model::from_bytes`], with a limit of host memory.
-    pub(crate) fn within(
-        budget: Budget,
-        bytes: impl Into<Vec<u8>>,
-        device: &Device,
-    ) -> Result<Model> {
-        let bytes = Bytes::from(bytes.into());
+    pub(crate) fn within(budget: Budget, bytes: Vec<u8>, device: &Device) -> Result<Model> {
+        let mut bytes = Bytes::from(bytes);
         scan::ask(&mut bytes.clone(), &budget)?;
         let source = Source { path: "model", budget, ..Source::default() };
-        Model::new(ModelProto::decode(bytes), source, device)
+        Model::new(decode(&mut bytes), source, device)
     }
 
     fn new(

@@ -33,7 +33,7 @@ const SHAPE: usize = 9;
 const EXTENT: usize = 10;
 const ENTRY: usize = 11;
 const TEXT: usize = 12;
-/// Devices, shards, annotations, training and sparse tensors.
+/// Sparse tensors, which are not supported.
 const OTHER: usize = 13;
 
 /// Bytes of the largest struct.
@@ -53,24 +53,12 @@ const fn kind(bytes: usize, fields: &'static [(u32, usize)]) -> Kind {
 
 /// By the numbers above.
 static KINDS: [Kind; 14] = [
-    kind(
-        size_of::<ModelProto>(),
-        &[(7, GRAPH), (8, ENTRY), (14, ENTRY), (20, OTHER), (25, FUNCTION), (26, OTHER)],
-    ),
+    kind(size_of::<ModelProto>(), &[(7, GRAPH), (8, ENTRY), (14, ENTRY), (25, FUNCTION)]),
     kind(
         size_of::<GraphProto>(),
-        &[
-            (1, NODE),
-            (5, TENSOR),
-            (11, PORT),
-            (12, PORT),
-            (13, PORT),
-            (14, OTHER),
-            (15, OTHER),
-            (16, ENTRY),
-        ],
+        &[(1, NODE), (5, TENSOR), (11, PORT), (12, PORT), (13, PORT), (15, OTHER), (16, ENTRY)],
     ),
-    kind(size_of::<NodeProto>(), &[(1, TEXT), (2, TEXT), (5, ATTRIBUTE), (9, ENTRY), (10, OTHER)]),
+    kind(size_of::<NodeProto>(), &[(1, TEXT), (2, TEXT), (5, ATTRIBUTE), (9, ENTRY)]),
     kind(
         size_of::<AttributeProto>(),
         &[
@@ -192,7 +180,7 @@ mod tests {
             &[8],
             &[14],
             &[25],
-            &[20],
+            &[7, 15],
             &[7, 1, 5],
             &[7, 1, 1],
             &[7, 1, 5, 9],

@@ -265,7 +265,7 @@ fn attempt(
     });
     let device = device.unwrap_or_else(device_of_tests);
     let run = || {
-        let model = Model::within(Budget::new(BUDGET), bytes, &device)?;
+        let model = Model::within(Budget::new(BUDGET), bytes.to_vec(), &device)?;
         let names: Vec<String> = model.inputs().iter().map(|port| port.name.clone()).collect();
         model.graph(names.iter().map(String::as_str).zip(inputs))
     };
