@@ -458,6 +458,19 @@ for labels in (dict(classlabels_ints=[3, 7]), dict(classlabels_strings=["b", "a"
 case("LinearClassifier_3", "LinearClassifier", [ints(-3, 4, 9, 4)], 2, domain="ai.onnx.ml", coefficients=list(f32(12)), intercepts=list(f32(3)),
      classlabels_strings=["a", "b", "c"], post_transform="SOFTMAX", multi_class=1)
 
+# Support vector machines.
+for form, parameters in (("LINEAR", [0.0, 0.0, 0.0]), ("POLY", [0.3, 0.5, 2.0]), ("RBF", [0.3, 0.0, 3.0]), ("SIGMOID", [0.3, -0.2, 3.0])):
+    of = dict(domain="ai.onnx.ml", kernel_type=form, kernel_params=parameters)
+    for one in (0, 1):
+        case(f"SVMRegressor_{form}_{one}", "SVMRegressor", [f32(7, 4)], n_supports=5, support_vectors=list(f32(20)), coefficients=list(f32(5)), rho=[0.2], one_class=one, **of)
+    for counts in ([3, 2], [2, 3, 2], [1, 2, 1, 3]):
+        n, pairs = sum(counts), len(counts) * (len(counts) - 1) // 2
+        own = dict(support_vectors=list(f32(n * 4)), coefficients=list(f32(n * (len(counts) - 1))), vectors_per_class=counts, rho=list(f32(pairs) * 0.1), **of)
+        names = dict(classlabels_ints=list(range(5, 5 + len(counts)))) if form == "RBF" else dict(classlabels_strings=list("dbca"[:len(counts)]))
+        for post in ("NONE", "LOGISTIC", "SOFTMAX"):
+            case(f"SVMClassifier_{form}_{len(counts)}_{post}", "SVMClassifier", [f32(7, 4)], 2, post_transform=post, **own, **names)
+        case(f"SVMClassifier_{form}_{len(counts)}_probabilities", "SVMClassifier", [f32(7, 4)], 2, prob_a=list(-1 - abs(f32(pairs))), prob_b=list(f32(pairs)), **own, **names)
+
 print(len(list(OUT.glob("contrib_*"))), "cases")
 for name, error in failed:
     print("refused:", name, error.replace("\n", " "))

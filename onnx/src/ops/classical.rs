@@ -263,7 +263,7 @@ pub(super) fn zip_map(call: &Call<'_>) -> Values {
 }
 
 /// The scores of two classes, of one number that says by its sign which it is.
-fn both(call: &Call<'_>, score: &Tensor, transform: &str) -> Result<Tensor> {
+pub(super) fn both(call: &Call<'_>, score: &Tensor, transform: &str) -> Result<Tensor> {
     match transform {
         "LOGISTIC" => Ok(Tensor::cat(&[&score.neg(), score], 1)?.sigmoid()),
         "NONE" | "SOFTMAX" | "SOFTMAX_ZERO" => Tensor::cat(&[&score.neg().add(1.0)?, score], 1),

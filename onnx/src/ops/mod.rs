@@ -31,6 +31,7 @@ mod shape;
 mod signal;
 mod strings;
 mod trees;
+mod vectors;
 
 use crate::run::Call;
 use crate::value::Value;
@@ -297,6 +298,8 @@ const OPERATORS: &[Operator] = operators! {
         "Normalizer" 1 classical::normalizer;
         "OneHotEncoder" 1 classical::one_hot_encoder;
         "Scaler" 1 classical::scaler;
+        "SVMClassifier" 1 vectors::classifier;
+        "SVMRegressor" 1 vectors::regressor;
         "TreeEnsemble" 5 trees::ensemble;
         "TreeEnsembleClassifier" 1 trees::classifier;
         "TreeEnsembleRegressor" 1 trees::regressor;
