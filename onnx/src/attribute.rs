@@ -22,7 +22,7 @@ pub(crate) enum Attribute {
 }
 
 impl Attribute {
-    /// What it is, for errors.
+    /// Its type, for errors.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Attribute::Int(_) => "an integer",

@@ -22,9 +22,9 @@ const DEFAULT_BYTES: usize = 2 << 30;
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: usize,
-    /// What values and operators that run take; given back by [`Budget::give_back`].
+    /// Bytes of values and of operators that run; given back by [`Budget::give_back`].
     used: AtomicUsize,
-    /// What pending tensors take.
+    /// Bytes of pending tensors.
     traced: AtomicUsize,
 }
 

@@ -15,8 +15,7 @@
 //!
 //! A file is not trusted: what is wrong with it is an [`Error::Format`](zyx_core::Error::Format), external data
 //! lies in the folder of the model or of the file that it links to, and protobuf's messages nest at most a hundred deep.
-//! What a file makes the host allocate is limited by a [`Budget`](budget::Budget), 2 GiB if `ZYX_ONNX_MEMORY_LIMIT` says
-//! nothing else.
+//! A budget (`budget.rs`) limits the host memory that a file takes: 2 GiB, or the value of `ZYX_ONNX_MEMORY_LIMIT`.
 #![forbid(unsafe_code)]
 
 mod attribute;

@@ -65,7 +65,7 @@ pub(crate) struct Source<'a> {
     pub(crate) files: Mutex<HashMap<PathBuf, (Open, u64)>>,
 }
 
-/// What tells the content of a tensor in a file of its own from others; `None` for a tensor in the model's file.
+/// Equal keys are equal tensors of external data. `None` for a tensor in the model's file.
 pub(crate) fn external_key(proto: &TensorProto) -> Option<Vec<u8>> {
     let key = TensorProto { name: None, doc_string: None, ..TensorProto::clone(proto) };
     (proto.data_location() == DataLocation::External).then(|| key.encode_to_vec())
@@ -219,7 +219,7 @@ impl Source<'_> {
         if length > rest {
             return Err(bad(format!("{length} bytes at {offset} of a file of {size}")));
         }
-        // What is read once takes as much memory as the disk holds; what is read again is asked for.
+        // Bytes that are read once take as much memory as on disk; those that are read again are asked for.
         let again = length.saturating_sub(*unread);
         *unread -= length - again;
         let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);

@@ -16,7 +16,7 @@ use zyx_core::Result;
 struct Kind {
     bytes: usize,
     fields: &'static [(u32, usize)],
-    /// Bytes that each of its own may become, where its fields are not listed.
+    /// Bytes of structs per byte of the message, where its fields are not listed.
     per_byte: usize,
 }
 

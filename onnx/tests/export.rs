@@ -408,7 +408,7 @@ fn products_are_matrix_products() {
     }
 }
 
-/// What is made of operands that broadcast has as many axes as it had, also where all of them have fewer.
+/// A result of operands that broadcast keeps its axes, also where all operands have fewer.
 #[test]
 fn axes_of_one_element_stay() {
     let device = device();

@@ -125,7 +125,7 @@ pub(crate) fn detached<T: Send>(
 }
 
 thread_local! {
-    /// What the handler of a signal raised while this thread was in the library.
+    /// The exception of a signal's handler that ran while this thread was in the library.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 

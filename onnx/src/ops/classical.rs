@@ -206,7 +206,7 @@ pub(super) fn linear_regressor(call: &Call<'_>) -> Values {
     one(transformed(call, &y, call.string_or("post_transform", "NONE")?)?)
 }
 
-/// What a classifier calls its classes: texts or integers.
+/// The names of a classifier's classes: texts or integers.
 pub(super) struct Labels {
     texts: Vec<String>,
     ints: Vec<i64>,

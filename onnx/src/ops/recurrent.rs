@@ -107,7 +107,7 @@ struct Cell {
     activations: Vec<Activation>,
     clip: Option<f64>,
     hidden: usize,
-    /// Whether what the weights are multiplied with is quantised first.
+    /// Whether inputs and states are quantised before they are multiplied by weights.
     quantises: bool,
 }
 

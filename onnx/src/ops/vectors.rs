@@ -70,7 +70,8 @@ pub(super) fn classifier(call: &Call<'_>) -> Values {
     }
     let shifts = shifts.get(..pairs).ok_or_else(|| call.error("`rho` is too short"))?;
     let first = |class: usize| counts[..class].iter().sum::<usize>();
-    // What each vector adds to each pair's score, and for which class a pair's sign is a win.
+    // `table`: the weight of each vector in each pair's score. `wins`: the class that wins a pair by a positive score,
+    // and by a negative one.
     let size = n.saturating_mul(pairs);
     let mut table = call.budget().room(size)?;
     table.resize(size, 0f32);

@@ -11,7 +11,9 @@ use crate::coded::{Coded, CodedType};
 use crate::host::Host;
 use crate::model::Model;
 use crate::proto::attribute_proto::AttributeType;
-use crate::proto::{AttributeProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto};
+use crate::proto::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
+};
 use crate::value::Value;
 use prost::Message;
 use std::cell::RefCell;
@@ -360,6 +362,54 @@ fn nodes(seed: u64, count: usize, panics: &mut Vec<String>) {
     }
 }
 
+impl Dice {
+    /// Bytes of a model with a few of them changed, left out or added.
+    fn damage(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
+        for _ in 0..=self.below(3) {
+            let place = self.below(bytes.len());
+            match self.below(3) {
+                0 => bytes[place] = self.next() as u8,
+                1 => bytes.truncate(place + 1),
+                _ => bytes.insert(place, self.pick(&[0, 0x7f, 0x80, 0xff])),
+            }
+        }
+        bytes
+    }
+
+    /// Other attributes and initializers.
+    fn mutate(&mut self, all: &mut GraphProto) {
+        for attribute in all.node.iter_mut().flat_map(|node| &mut node.attribute) {
+            let own = self.attribute(attribute.name(), Some(attribute.r#type()));
+            match (self.one_in(2) || attribute.g.is_some(), self.one_in(3), attribute.ints.len()) {
+                (true, ..) => {}
+                (false, false, n @ 1..) => attribute.ints[self.below(n)] = self.int(),
+                (false, ..) => *attribute = own,
+            }
+        }
+        for tensor in &mut all.initializer {
+            if self.one_in(3) {
+                *tensor = TensorProto { name: tensor.name.take(), ..self.tensor() };
+            }
+        }
+    }
+
+    /// An input, another one, or one of more or fewer axes or with another number.
+    fn input(&mut self, value: Value, device: &Device) -> Value {
+        match (self.below(6), value) {
+            (0, _) => self.value(device),
+            (1, Value::Tensor(x)) => x.unsqueeze(0).unwrap_or(x).into(),
+            (2, Value::Tensor(x)) if x.rank() > 0 => x.select_index(0, 0).unwrap_or(x).into(),
+            (1, Value::Host(x)) if !x.numbers().is_empty() && x.dtype() != DType::Bool => {
+                let mut numbers = x.numbers().to_vec();
+                let place = self.below(numbers.len());
+                numbers[place] = Scalar::from(self.int()).cast(x.dtype());
+                Host::new(x.shape(), x.dtype(), numbers).into()
+            }
+            (_, value) => value,
+        }
+    }
+}
+
 /// Models of the standard's tests with attributes, inputs and bytes changed.
 fn mutants(folder: &Path, seed: u64, count: usize, panics: &mut Vec<String>) {
     let device = device();
@@ -380,81 +430,22 @@ fn mutants(folder: &Path, seed: u64, count: usize, panics: &mut Vec<String>) {
             let mut mutant = proto.clone();
             let all = mutant.graph.as_mut().unwrap();
             all.input.iter_mut().for_each(|port| port.r#type = None);
-            let mut bytes = Vec::new();
-            if dice.one_in(4) {
-                bytes = mutant.encode_to_vec();
-                for _ in 0..=dice.below(3) {
-                    let place = dice.below(bytes.len());
-                    match dice.below(3) {
-                        0 => bytes[place] = dice.next() as u8,
-                        1 => bytes.truncate(place + 1),
-                        _ => bytes.insert(place, dice.pick(&[0, 0x7f, 0x80, 0xff])),
-                    }
-                }
-            } else {
-                for node in &mut all.node {
-                    for attribute in &mut node.attribute {
-                        let own = dice.attribute(attribute.name(), Some(attribute.r#type()));
-                        if dice.one_in(2) && attribute.g.is_none() {
-                            if let (false, n @ 1..) = (dice.one_in(3), attribute.ints.len()) {
-                                attribute.ints[dice.below(n)] = dice.int();
-                            } else {
-                                *attribute = own;
-                            }
-                        }
-                    }
-                }
-                for tensor in &mut all.initializer {
-                    if dice.one_in(3) {
-                        *tensor = TensorProto { name: tensor.name.take(), ..dice.tensor() };
-                    }
-                }
+            let damages = dice.one_in(4);
+            if !damages {
+                dice.mutate(all);
             }
-            if bytes.is_empty() {
-                bytes = mutant.encode_to_vec();
-            }
+            let bytes = mutant.encode_to_vec();
+            let bytes = if damages { dice.damage(bytes) } else { bytes };
             let mut values = Vec::new();
             for (port, bytes) in model.inputs().iter().zip(&inputs) {
                 let Ok(value) = port.read(bytes.clone(), &device) else { break };
-                values.push(match dice.below(6) {
-                    0 => dice.value(&device),
-                    1 => match value {
-                        Value::Tensor(x) => {
-                            x.unsqueeze(0).map_or_else(|_| x.clone().into(), Value::from)
-                        }
-                        Value::Host(x) => {
-                            let mut numbers = x.numbers().to_vec();
-                            if let (n @ 1.., false) = (numbers.len(), x.dtype() == DType::Bool) {
-                                numbers[dice.below(n)] = Scalar::from(dice.int()).cast(x.dtype());
-                            }
-                            Host::new(x.shape(), x.dtype(), numbers).into()
-                        }
-                        other => other,
-                    },
-                    2 => match value {
-                        Value::Tensor(x) if x.rank() > 0 => {
-                            x.select_index(0, 0).map_or_else(|_| x.clone().into(), Value::from)
-                        }
-                        other => other,
-                    },
-                    _ => value,
-                });
+                values.push(dice.input(value, &device));
             }
             let name = folder.file_name().unwrap().to_string_lossy();
             let shapes: Vec<String> = values.iter().map(Value::kind).collect();
             let nodes = mutant.graph.as_ref().unwrap().node.iter().flat_map(|n| &n.attribute);
-            let said: Vec<String> = nodes
-                .map(|a| {
-                    format!(
-                        "{}={:?}{:?}{:?}{:?}",
-                        a.name(),
-                        a.i,
-                        a.ints,
-                        a.f,
-                        a.s.as_ref().map(|s| String::from_utf8_lossy(s).into_owned())
-                    )
-                })
-                .collect();
+            let said: Vec<String> =
+                nodes.map(|a| format!("{}={:?}{:?}{:?}", a.name(), a.i, a.ints, a.s)).collect();
             let case =
                 format!("{name} #{i} seed {seed}: {} / {}", shapes.join("; "), said.join(" "));
             attempt(&case, &bytes, values, panics);
@@ -462,7 +453,7 @@ fn mutants(folder: &Path, seed: u64, count: usize, panics: &mut Vec<String>) {
     }
 }
 
-/// What the process with limited memory does.
+/// Runs in a process with limited memory.
 #[test]
 #[ignore = "run by `hostile_models`"]
 fn child() {

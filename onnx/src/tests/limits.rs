@@ -1,4 +1,4 @@
-//! What small files make the host allocate, and loops that a user interrupts.
+//! Small files that would make the host allocate much, and loops that a user interrupts.
 
 use super::{graph, model, node, port};
 use crate::budget::Budget;
@@ -93,7 +93,7 @@ fn extents_of_attributes_and_shapes() {
     refused(&nodes(vec![scanned], &["x"]), vec![("x", long.into())], "Scan");
 }
 
-/// What doubles fifty times: numbers, texts, lists of positions and lists of lists.
+/// Values that double fifty times: numbers, texts, lists and lists of lists.
 #[test]
 fn what_doubles() {
     let chain = |node_of: &dyn Fn(&str, &str) -> NodeProto| {
@@ -369,4 +369,37 @@ fn operators_that_are_missing_are_counted() {
     let said = run(1 << 30, &nodes(all, &["x"]), vec![]).unwrap_err().to_string();
     assert!(said.contains("Nope of opset 21 (1000 nodes, the first is `y`)"), "{said}");
     assert!(said.len() < 200, "{said}");
+}
+
+/// Attributes and ranks that indexed out of range or overflowed are named errors.
+#[test]
+fn ranks_and_attributes_that_do_not_fit() {
+    let tensor = |shape: &[usize]| Value::from(Tensor::zeros(shape, DType::F32, &device()));
+    let mut blocks = node("DepthToSpace", &["x"], &["y"]);
+    blocks.attribute = vec![int("blocksize", 1 << 32)];
+    let mut turned = node("Transpose", &["x"], &["y"]);
+    let perm = vec![0, 0];
+    turned.attribute =
+        vec![AttributeProto { ints: perm, ..attribute("perm", AttributeType::Ints) }];
+    let square = Host::new([2, 2], DType::I64, vec![Scalar::from(1i64); 4]);
+    let mut past = node("Attention", &["q", "q", "q", "", "p", "p"], &["y"]);
+    past.attribute = vec![int("q_num_heads", 1), int("kv_num_heads", 1)];
+    let written = node("TensorScatter", &["x", "u"], &["y"]);
+    let shifted =
+        nodes(vec![node("MelWeightMatrix", &["n", "n", "n", "low", "n"], &["y"])], &["n", "low"]);
+    let (n, low) = (Value::from(Host::new([], DType::I64, vec![Scalar::from(3i64)])), i64::MIN);
+    let low = Value::from(Host::new([], DType::I64, vec![Scalar::from(low)]));
+    let cases = [
+        (nodes(vec![blocks], &["x"]), vec![("x", tensor(&[1, 4, 1, 1]))]),
+        (nodes(vec![turned], &["x"]), vec![("x", square.into())]),
+        (nodes(vec![past], &["q", "p"]), vec![("q", tensor(&[1, 2, 4])), ("p", tensor(&[4]))]),
+        (nodes(vec![written], &["x", "u"]), vec![("x", tensor(&[2, 3, 4])), ("u", tensor(&[2]))]),
+    ];
+    for (proto, given) in cases {
+        let kind = proto.graph.as_ref().unwrap().node[0].op_type().to_owned();
+        let said = run(64 << 20, &proto, given).unwrap_err().to_string();
+        assert!(said.contains(&kind), "{said}");
+    }
+    // Frequencies below zero are none: the result has weights that are not numbers, or zero.
+    run(64 << 20, &shifted, vec![("n", n), ("low", low)]).unwrap();
 }

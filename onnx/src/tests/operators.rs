@@ -22,7 +22,7 @@ fn text(name: &str, text: &str) -> AttributeProto {
     AttributeProto { s: Some(text.as_bytes().to_vec().into()), r#type: kind, ..int(name, 0) }
 }
 
-/// What a node gives for inputs of these shapes, whose elements are 1, -2, 3, -4, ..
+/// The first output of a node for inputs of these shapes, whose elements are 1, -2, 3, -4, ..
 fn run(own: NodeProto, opset: i64, shapes: &[&[usize]]) -> (Vec<usize>, Vec<f64>) {
     let device = device();
     let domain = own.domain.clone();
