@@ -248,15 +248,15 @@ impl Model {
     /// [`Error::Io`] when a file cannot be read; [`Error::Format`] when it is damaged, or when it needs operators that
     /// are not there: all of them are named.
     pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<Model> {
-        Model::open(path.as_ref(), device)
+        Model::open(path.as_ref(), Budget::default(), device)
     }
 
-    fn open(path: &Path, device: &Device) -> Result<Model> {
+    /// As [`Model::load`], with a limit of host memory.
+    pub(crate) fn open(path: &Path, budget: Budget, device: &Device) -> Result<Model> {
         let what = path.display().to_string();
         let io = |source| Error::Io { what: what.clone(), source };
         let mut file = File::open(path).map_err(io)?;
         let metadata = file.metadata().map_err(io)?;
-        let budget = Budget::default();
         let (proto, contents) = match (metadata.is_file(), metadata.len().try_into()) {
             (true, Ok(length)) => {
                 scan::ask(&mut FileBuf::new(file.try_clone().map_err(io)?, length), &budget)?;

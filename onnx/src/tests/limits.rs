@@ -288,7 +288,7 @@ fn a_file_that_many_tensors_name() {
         let mut graph = graph(vec![node("Add", &["x", "w7"], &["y"])]);
         graph.initializer = tensors;
         std::fs::write(&path, model(graph).encode_to_vec()).unwrap();
-        Model::load(&path, &device())
+        Model::open(&path, Budget::new(64 << 20), &device())
     };
     let same = (0..3000).map(|i| external(&format!("w{i}"), n, "weights", 0)).collect();
     let model = load(same).unwrap();
