@@ -21,8 +21,8 @@ ints = lambda low, high, *shape: RNG.integers(low, high, shape)
 number = lambda x, dtype=np.float32: np.array(x, dtype)
 
 
-def case(name, op, inputs, outputs=1, constant=(), rtol=1e-4, atol=1e-5, domain="com.microsoft", same=None, shared=(), checked=None, opset=21, reference=False, listed=False, ml=3, **attributes):
-    """Inputs that are None are left out; those listed in `constant` are part of the model. `outputs` is how many,
+def case(name, op, inputs, outputs=1, own=None, constant=(), rtol=1e-4, atol=1e-5, domain="com.microsoft", same=None, shared=(), checked=None, opset=21, reference=False, listed=False, ml=3, **attributes):
+    """Inputs that are None are left out; `own` are attributes whose names are those of parameters; those listed in `constant` are part of the model. `outputs` is how many,
     or which by number. `same` are other inputs with the same result, for what onnxruntime's CPU refuses. `shared` are pairs of an input and an output of one buffer.
     Of the outputs, the first `checked` are compared. `listed` are constants as numbers, not bytes."""
     kept = list(range(outputs)) if isinstance(outputs, int) else list(outputs)
@@ -31,7 +31,7 @@ def case(name, op, inputs, outputs=1, constant=(), rtol=1e-4, atol=1e-5, domain=
 
     def build(inputs):
         names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
-        node = helper.make_node(op, names, results, domain=domain, **attributes)
+        node = helper.make_node(op, names, results, domain=domain, **attributes, **(own or {}))
         given = [(n, x) for i, (n, x) in enumerate(zip(names, inputs)) if x is not None and i not in constant]
         as_list = lambda x, name: helper.make_tensor(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape, x.astype(np.float32).flatten())
         fixed = [(as_list if listed else numpy_helper.from_array)(inputs[i], names[i]) for i in constant]
@@ -423,6 +423,53 @@ for positive in (False, True):
                      class_treeids=of, class_nodeids=at, class_ids=to, class_weights=weights, post_transform=post,
                      # onnxruntime gives 0 and 1 for labels of two classes.
                      reference=len(labels) == 2 and not one, **nodes, **classical)
+
+# Others with an activation, a sum or quantisation.
+for name, attributes in (("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("LeakyRelu", dict(activation_params=[0.3])), ("Clip", dict(activation_params=[-0.5, 0.5])),
+                         ("HardSigmoid", dict(activation_params=[0.3, 0.4]))):
+    case(f"FusedConv_{name}", "FusedConv", [f32(2, 4, 7, 6), f32(6, 2, 3, 2), f32(6)], constant=(1, 2), group=2, pads=[1, 0, 1, 1], activation=name, **attributes)
+case("FusedConv_sum", "FusedConv", [f32(2, 3, 5, 5), f32(4, 3, 3, 3), f32(4), f32(2, 4, 3, 3)], constant=(1, 2), activation="Relu")
+for name, attributes in (("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("LeakyRelu", dict(activation_alpha=0.3)), ("HardSigmoid", dict(activation_alpha=0.3, activation_beta=0.4))):
+    case(f"FusedGemm_{name}", "FusedGemm", [f32(5, 3), f32(4, 5), f32(4)], transA=1, transB=1, alpha=0.5, activation=name, **attributes)
+for opset in (11, 13):
+    for axis in (1, -1):
+        case(f"QLinearSoftmax_{opset}_{axis}", "QLinearSoftmax", [u8(3, 4, 5), number(0.02), number(120, np.uint8), number(1 / 256), number(0, np.uint8)],
+             atol=1.01, own=dict(opset=opset), axis=axis)
+for kind, make in (("uint8", u8), ("int8", i8)):
+    for name, columns in (("", False), ("_columns", True)):
+        scale = lambda n: abs(f32(n, 16)) * 0.01 if columns else abs(f32(n)) * 0.01
+        zero = lambda n: np.full((n, 16), 9 if kind == "uint8" else 0, make(1).dtype) if columns else make(n) // 9
+        for directions in (1, 2):
+            case(f"DynamicQuantizeLSTM_{kind}{name}_{directions}", "DynamicQuantizeLSTM",
+                 [f32(5, 1, 3), make(directions, 3, 16), make(directions, 4, 16), f32(directions, 32), None, f32(directions, 1, 4), f32(directions, 1, 4), None,
+                  scale(directions), zero(directions), scale(directions), zero(directions)], 3, constant=(1, 2, 8, 9, 10, 11),
+                 direction="bidirectional" if directions == 2 else "forward", hidden_size=4, rtol=1e-3, atol=1e-3)
+case("LayerNormalization_11", "LayerNormalization", [f32(2, 3, 8), f32(8), f32(8)], domain="", opset=11, axis=-1, epsilon=1e-5)
+for op in ("MaxPool", "AveragePool", "LpPool"):
+    case(f"{op}_larger_window", op, [f32(2, 3, 1, 2)], domain="", kernel_shape=[2, 3], strides=[2, 2])
+
+# Linear classifiers.
+for labels in (dict(classlabels_ints=[3, 7]), dict(classlabels_strings=["b", "a"])):
+    kind = "ints" if "classlabels_ints" in labels else "strings"
+    for post in ("NONE", "LOGISTIC", "SOFTMAX"):
+        linear = dict(domain="ai.onnx.ml", post_transform=post, **labels)
+        case(f"LinearClassifier_{kind}_{post}_1", "LinearClassifier", [f32(9, 3)], 2, coefficients=list(f32(3)), intercepts=[0.1], **linear)
+        case(f"LinearClassifier_{kind}_{post}_2", "LinearClassifier", [f32(9, 3)], 2, coefficients=list(f32(6)), intercepts=[0.1, 0.2], **linear)
+case("LinearClassifier_3", "LinearClassifier", [ints(-3, 4, 9, 4)], 2, domain="ai.onnx.ml", coefficients=list(f32(12)), intercepts=list(f32(3)),
+     classlabels_strings=["a", "b", "c"], post_transform="SOFTMAX", multi_class=1)
+
+# Support vector machines.
+for form, parameters in (("LINEAR", [0.0, 0.0, 0.0]), ("POLY", [0.3, 0.5, 2.0]), ("RBF", [0.3, 0.0, 3.0]), ("SIGMOID", [0.3, -0.2, 3.0])):
+    of = dict(domain="ai.onnx.ml", kernel_type=form, kernel_params=parameters)
+    for one in (0, 1):
+        case(f"SVMRegressor_{form}_{one}", "SVMRegressor", [f32(7, 4)], n_supports=5, support_vectors=list(f32(20)), coefficients=list(f32(5)), rho=[0.2], one_class=one, **of)
+    for counts in ([3, 2], [2, 3, 2], [1, 2, 1, 3]):
+        n, pairs = sum(counts), len(counts) * (len(counts) - 1) // 2
+        own = dict(support_vectors=list(f32(n * 4)), coefficients=list(f32(n * (len(counts) - 1))), vectors_per_class=counts, rho=list(f32(pairs) * 0.1), **of)
+        names = dict(classlabels_ints=list(range(5, 5 + len(counts)))) if form == "RBF" else dict(classlabels_strings=list("dbca"[:len(counts)]))
+        for post in ("NONE", "LOGISTIC", "SOFTMAX"):
+            case(f"SVMClassifier_{form}_{len(counts)}_{post}", "SVMClassifier", [f32(7, 4)], 2, post_transform=post, **own, **names)
+        case(f"SVMClassifier_{form}_{len(counts)}_probabilities", "SVMClassifier", [f32(7, 4)], 2, prob_a=list(-1 - abs(f32(pairs))), prob_b=list(f32(pairs)), **own, **names)
 
 print(len(list(OUT.glob("contrib_*"))), "cases")
 for name, error in failed:

@@ -9,16 +9,28 @@ use prost::bytes::{Buf, Bytes};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result, Seek, SeekFrom};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use zyx_core::hal::is_interrupted;
 
 /// Fields of more bytes than this stay in the file.
 const LARGE: usize = 64 << 10;
+
+/// Steps of decoding between two looks for an interrupt.
+const STEPS_PER_LOOK: usize = 1 << 12;
+
+/// Readers would try again after `ErrorKind::Interrupted`.
+pub(crate) fn interrupted() -> Error {
+    Error::other("interrupted")
+}
 
 /// A file that is decoded from its start.
 pub(crate) struct FileBuf {
     reader: BufReader<File>,
     position: u64,
     left: usize,
+    /// Steps of decoding.
+    steps: usize,
     /// The first error of reading; zeros are decoded behind it.
     error: Option<Error>,
     large: HashMap<usize, (Bytes, u64, usize)>,
@@ -39,6 +51,26 @@ pub(crate) enum Content {
     File(Part),
 }
 
+/// A file that several tensors lie in.
+#[derive(Clone, Debug)]
+pub(crate) struct Open {
+    file: Arc<Mutex<File>>,
+    pub(crate) length: u64,
+}
+
+impl Open {
+    pub(crate) fn new(path: &Path) -> Result<Open> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        Ok(Open { file: Arc::new(Mutex::new(file)), length })
+    }
+
+    /// `length` bytes of it.
+    pub(crate) fn part(&self, position: u64, length: usize) -> Content {
+        Content::File(Part { file: self.file.clone(), position, left: length })
+    }
+}
+
 /// Bytes of a file, not read yet.
 pub(crate) struct Part {
     file: Arc<Mutex<File>>,
@@ -51,7 +83,7 @@ impl FileBuf {
     pub(crate) fn new(file: File, length: usize) -> FileBuf {
         let large = HashMap::new();
         let reader = BufReader::new(file);
-        let mut buf = FileBuf { reader, position: 0, left: length, error: None, large };
+        let mut buf = FileBuf { reader, position: 0, left: length, steps: 0, error: None, large };
         buf.fill();
         buf
     }
@@ -92,6 +124,10 @@ impl Buf for FileBuf {
         assert!(n <= self.left, "invariant: decoding asks for what remains");
         self.left -= n;
         self.position += n as u64;
+        self.steps += 1;
+        if self.steps.is_multiple_of(STEPS_PER_LOOK) && is_interrupted() {
+            self.error = Some(interrupted());
+        }
         if self.error.is_none()
             && let Err(error) = self.reader.seek_relative(n as i64)
         {
@@ -127,11 +163,6 @@ impl Contents {
 }
 
 impl Content {
-    /// `length` bytes of a file.
-    pub(crate) fn within(file: File, position: u64, length: usize) -> Content {
-        Content::File(Part { file: Arc::new(Mutex::new(file)), position, left: length })
-    }
-
     pub(crate) fn len(&self) -> usize {
         match self {
             Content::Memory(bytes) => bytes.len(),
@@ -156,6 +187,9 @@ impl Content {
 
 impl Read for Part {
     fn read(&mut self, to: &mut [u8]) -> Result<usize> {
+        if is_interrupted() {
+            return Err(interrupted());
+        }
         let most = to.len().min(self.left);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(SeekFrom::Start(self.position))?;

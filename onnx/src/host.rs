@@ -147,9 +147,17 @@ pub(crate) fn common(hosts: &[&Host]) -> Option<Vec<usize>> {
     (shape.checked_numel()? <= Host::MOST).then(|| shape.to_vec())
 }
 
+/// The number of elements; at most `usize::MAX`, which nothing has.
+pub(crate) fn numel(shape: &[usize]) -> usize {
+    match shape.contains(&0) {
+        true => 0,
+        false => shape.iter().fold(1, |n, &extent| n.saturating_mul(extent)),
+    }
+}
+
 /// Every index of a shape, in rows.
 pub(crate) fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<'_> {
-    let n = shape.iter().product();
+    let n = numel(shape);
     (0..n).map(move |mut at| {
         let mut index = vec![0; shape.len()];
         for (i, &extent) in index.iter_mut().zip(shape).rev() {

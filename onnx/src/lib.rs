@@ -14,10 +14,12 @@
 //! [`Coded`]; `Cast` and the operators that quantise convert them.
 //!
 //! A file is not trusted: what is wrong with it is an [`Error::Format`](zyx_core::Error::Format), external data
-//! lies in the model's folder, and protobuf's messages nest at most a hundred deep.
+//! lies in the folder of the model or of the file that it links to, and protobuf's messages nest at most a hundred deep.
+//! A budget (`budget.rs`) limits the host memory that a file takes: 2 GiB, or the value of `ZYX_ONNX_MEMORY_LIMIT`.
 #![forbid(unsafe_code)]
 
 mod attribute;
+mod budget;
 mod coded;
 mod export;
 mod file;
@@ -29,11 +31,12 @@ mod ops;
     missing_docs,
     unreachable_pub,
     clippy::all,
-    reason = "made by prost-build from the standard's onnx-ml.proto (ONNX 1.23)"
+    reason = "made by prost-build from the standard's onnx-ml.proto (ONNX 1.23), without messages that are not read: devices, shards, training, annotations and maps"
 )]
 mod proto;
 mod read;
 mod run;
+mod scan;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -1,5 +1,6 @@
 //! A file as something that runs.
 
+use crate::budget::Budget;
 use crate::coded::CodedType;
 use crate::file::{Contents, FileBuf};
 use crate::graph::{Graph, Reader};
@@ -9,14 +10,15 @@ use crate::proto::{
 use crate::proto::{tensor_proto::DataType, tensor_shape_proto::dimension, type_proto};
 use crate::read::{Source, damaged, dtype};
 use crate::run::Run;
+use crate::scan;
 use crate::value::Value;
-use prost::bytes::Bytes;
+use prost::bytes::{Buf, Bytes};
 use prost::{DecodeError, Message};
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -43,14 +45,20 @@ type Trace = Box<dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync>;
 struct Parts {
     graph: Graph,
     device: Device,
+    /// Bytes of host memory that a run may take.
+    limit: usize,
     has_read: AtomicBool,
     has_drawn: AtomicBool,
 }
 
 impl Parts {
     fn evaluate(&self, inputs: impl IntoIterator<Item = (Arc<str>, Value)>) -> Result<Vec<Value>> {
-        let run =
-            Run { device: &self.device, has_read: Cell::new(false), has_drawn: Cell::new(false) };
+        let run = Run {
+            device: &self.device,
+            budget: Budget::new(self.limit),
+            has_read: Cell::new(false),
+            has_drawn: Cell::new(false),
+        };
         let outputs = run.graph(&self.graph, inputs, None, None);
         if run.has_read.get() {
             self.has_read.store(true, Relaxed);
@@ -187,7 +195,10 @@ impl Port {
     /// # Errors
     /// [`Error::Format`] when the bytes are no value of this kind.
     pub fn read(&self, bytes: impl Into<Vec<u8>>, device: &Device) -> Result<Value> {
-        let bytes = Bytes::from(bytes.into());
+        self.decode(Bytes::from(bytes.into()), device)
+    }
+
+    fn decode(&self, mut bytes: Bytes, device: &Device) -> Result<Value> {
         let wrong = |error: DecodeError| damaged(&self.name, error.to_string());
         let tensor = |proto: &TensorProto| Source::default().value(proto, device);
         let sequence = |proto: &SequenceProto| -> Result<Value> {
@@ -195,11 +206,11 @@ impl Port {
         };
         match self.kind {
             Kind::Tensor(_) | Kind::Coded(_) | Kind::Strings | Kind::Unknown => {
-                tensor(&TensorProto::decode(bytes).map_err(wrong)?)
+                tensor(&decode(&mut bytes).map_err(wrong)?)
             }
-            Kind::Sequence(_) => sequence(&SequenceProto::decode(bytes).map_err(wrong)?),
+            Kind::Sequence(_) => sequence(&decode(&mut bytes).map_err(wrong)?),
             Kind::Optional(_) => {
-                let proto = OptionalProto::decode(bytes).map_err(wrong)?;
+                let proto: OptionalProto = decode(&mut bytes).map_err(wrong)?;
                 let inner = match (&proto.tensor_value, &proto.sequence_value) {
                     (Some(proto), _) => Some(tensor(proto)?),
                     (None, Some(proto)) => Some(sequence(proto)?),
@@ -225,6 +236,11 @@ impl fmt::Display for Port {
     }
 }
 
+/// Decodes a message: through one type of reader, because the code of decoding is large.
+fn decode<M: Message + Default>(buf: &mut dyn Buf) -> Result<M, DecodeError> {
+    M::decode(buf)
+}
+
 impl Model {
     /// Reads a model's file; tensors in files of their own are looked for in its folder.
     ///
@@ -232,26 +248,34 @@ impl Model {
     /// [`Error::Io`] when a file cannot be read; [`Error::Format`] when it is damaged, or when it needs operators that
     /// are not there: all of them are named.
     pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<Model> {
-        let path = path.as_ref();
+        Model::open(path.as_ref(), Budget::default(), device)
+    }
+
+    /// As [`Model::load`], with a limit of host memory.
+    pub(crate) fn open(path: &Path, budget: Budget, device: &Device) -> Result<Model> {
         let what = path.display().to_string();
         let io = |source| Error::Io { what: what.clone(), source };
         let mut file = File::open(path).map_err(io)?;
         let metadata = file.metadata().map_err(io)?;
         let (proto, contents) = match (metadata.is_file(), metadata.len().try_into()) {
             (true, Ok(length)) => {
+                scan::ask(&mut FileBuf::new(file.try_clone().map_err(io)?, length), &budget)?;
+                file.rewind().map_err(io)?;
                 let mut buf = FileBuf::new(file, length);
-                let proto = ModelProto::decode(&mut buf);
+                let proto = decode(&mut buf);
                 (proto, buf.finish().map_err(io)?)
             }
             _ => {
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).map_err(io)?;
-                (ModelProto::decode(Bytes::from(bytes)), Contents::default())
+                let mut bytes = Bytes::from(bytes);
+                scan::ask(&mut bytes.clone(), &budget)?;
+                (decode(&mut bytes), Contents::default())
             }
         };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = Some(folder.unwrap_or(Path::new(".")));
-        Model::new(proto, Source { folder, path: &what, contents }, device)
+        let source =
+            Source { file: Some(path), path: &what, contents, budget, ..Source::default() };
+        Model::new(proto, source, device)
     }
 
     /// Reads a model from the bytes of its file.
@@ -259,8 +283,15 @@ impl Model {
     /// # Errors
     /// As [`Model::load`]; tensors in files of their own are an error.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>, device: &Device) -> Result<Model> {
-        let source = Source { path: "model", ..Source::default() };
-        Model::new(ModelProto::decode(Bytes::from(bytes.into())), source, device)
+        Model::within(Budget::default(), bytes.into(), device)
+    }
+
+    /// As [`Model::from_bytes`], with a limit of host memory.
+    pub(crate) fn within(budget: Budget, bytes: Vec<u8>, device: &Device) -> Result<Model> {
+        let mut bytes = Bytes::from(bytes);
+        scan::ask(&mut bytes.clone(), &budget)?;
+        let source = Source { path: "model", budget, ..Source::default() };
+        Model::new(decode(&mut bytes), source, device)
     }
 
     fn new(
@@ -276,14 +307,14 @@ impl Model {
             device,
             source,
             functions: &proto.functions,
-            missing: BTreeSet::new(),
+            missing: BTreeMap::new(),
             depth: 0,
+            read: HashMap::new(),
+            external: HashMap::new(),
         };
         let read = reader.graph(graph, &proto.opset_import)?;
-        if !reader.missing.is_empty() {
-            let missing: Vec<_> = reader.missing.into_iter().collect();
-            let reason = format!("it needs operators that are not there: {}", missing.join(", "));
-            return Err(damaged(what, reason));
+        if let Some(missing) = reader.missing() {
+            return Err(damaged(what, format!("it needs operators that are not there: {missing}")));
         }
         let needed = |port: &&ValueInfoProto| !read.constants.contains_key(port.name());
         let inputs: Vec<Port> = graph.input.iter().filter(needed).map(Port::new).collect();
@@ -301,6 +332,7 @@ impl Model {
         let parts = Parts {
             graph: read,
             device: device.clone(),
+            limit: reader.source.budget.limit(),
             has_read: AtomicBool::new(false),
             has_drawn: AtomicBool::new(false),
         };
@@ -335,7 +367,7 @@ impl Model {
     /// How many nodes of each kind it has, within functions and graphs, too.
     pub fn operators(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
-        self.parts.graph.count(&mut counts);
+        self.parts.graph.count(&mut counts, &mut HashMap::new());
         counts
     }
 

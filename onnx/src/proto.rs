@@ -137,70 +137,6 @@ pub struct NodeProto {
     pub doc_string: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, repeated, tag = "9")]
     pub metadata_props: ::prost::alloc::vec::Vec<StringStringEntryProto>,
-    #[prost(message, repeated, tag = "10")]
-    pub device_configurations: ::prost::alloc::vec::Vec<NodeDeviceConfigurationProto>,
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct IntIntListEntryProto {
-    #[prost(int64, optional, tag = "1")]
-    pub key: ::core::option::Option<i64>,
-    #[prost(int64, repeated, packed = "false", tag = "2")]
-    pub value: ::prost::alloc::vec::Vec<i64>,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct NodeDeviceConfigurationProto {
-    #[prost(string, optional, tag = "1")]
-    pub configuration_id: ::core::option::Option<::prost::alloc::string::String>,
-    #[prost(message, repeated, tag = "2")]
-    pub sharding_spec: ::prost::alloc::vec::Vec<ShardingSpecProto>,
-    #[prost(int32, optional, tag = "3")]
-    pub pipeline_stage: ::core::option::Option<i32>,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ShardingSpecProto {
-    #[prost(string, optional, tag = "1")]
-    pub tensor_name: ::core::option::Option<::prost::alloc::string::String>,
-    #[prost(int64, repeated, packed = "false", tag = "2")]
-    pub device: ::prost::alloc::vec::Vec<i64>,
-    #[prost(message, repeated, tag = "3")]
-    pub index_to_device_group_map: ::prost::alloc::vec::Vec<IntIntListEntryProto>,
-    #[prost(message, repeated, tag = "4")]
-    pub sharded_dim: ::prost::alloc::vec::Vec<ShardedDimProto>,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ShardedDimProto {
-    #[prost(int64, optional, tag = "1")]
-    pub axis: ::core::option::Option<i64>,
-    #[prost(message, repeated, tag = "2")]
-    pub simple_sharding: ::prost::alloc::vec::Vec<SimpleShardedDimProto>,
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct SimpleShardedDimProto {
-    #[prost(int64, optional, tag = "3")]
-    pub num_shards: ::core::option::Option<i64>,
-    #[prost(oneof = "simple_sharded_dim_proto::Dim", tags = "1, 2")]
-    pub dim: ::core::option::Option<simple_sharded_dim_proto::Dim>,
-}
-/// Nested message and enum types in `SimpleShardedDimProto`.
-pub mod simple_sharded_dim_proto {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum Dim {
-        #[prost(int64, tag = "1")]
-        DimValue(i64),
-        #[prost(string, tag = "2")]
-        DimParam(::prost::alloc::string::String),
-    }
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TrainingInfoProto {
-    #[prost(message, optional, tag = "1")]
-    pub initialization: ::core::option::Option<GraphProto>,
-    #[prost(message, optional, tag = "2")]
-    pub algorithm: ::core::option::Option<GraphProto>,
-    #[prost(message, repeated, tag = "3")]
-    pub initialization_binding: ::prost::alloc::vec::Vec<StringStringEntryProto>,
-    #[prost(message, repeated, tag = "4")]
-    pub update_binding: ::prost::alloc::vec::Vec<StringStringEntryProto>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ModelProto {
@@ -222,21 +158,8 @@ pub struct ModelProto {
     pub graph: ::core::option::Option<GraphProto>,
     #[prost(message, repeated, tag = "14")]
     pub metadata_props: ::prost::alloc::vec::Vec<StringStringEntryProto>,
-    #[prost(message, repeated, tag = "20")]
-    pub training_info: ::prost::alloc::vec::Vec<TrainingInfoProto>,
     #[prost(message, repeated, tag = "25")]
     pub functions: ::prost::alloc::vec::Vec<FunctionProto>,
-    #[prost(message, repeated, tag = "26")]
-    pub configuration: ::prost::alloc::vec::Vec<DeviceConfigurationProto>,
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeviceConfigurationProto {
-    #[prost(string, optional, tag = "1")]
-    pub name: ::core::option::Option<::prost::alloc::string::String>,
-    #[prost(int32, optional, tag = "2")]
-    pub num_devices: ::core::option::Option<i32>,
-    #[prost(string, repeated, tag = "3")]
-    pub device: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StringStringEntryProto {
@@ -244,13 +167,6 @@ pub struct StringStringEntryProto {
     pub key: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(string, optional, tag = "2")]
     pub value: ::core::option::Option<::prost::alloc::string::String>,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TensorAnnotation {
-    #[prost(string, optional, tag = "1")]
-    pub tensor_name: ::core::option::Option<::prost::alloc::string::String>,
-    #[prost(message, repeated, tag = "2")]
-    pub quant_parameter_tensor_names: ::prost::alloc::vec::Vec<StringStringEntryProto>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GraphProto {
@@ -270,8 +186,6 @@ pub struct GraphProto {
     pub output: ::prost::alloc::vec::Vec<ValueInfoProto>,
     #[prost(message, repeated, tag = "13")]
     pub value_info: ::prost::alloc::vec::Vec<ValueInfoProto>,
-    #[prost(message, repeated, tag = "14")]
-    pub quantization_annotation: ::prost::alloc::vec::Vec<TensorAnnotation>,
     #[prost(message, repeated, tag = "16")]
     pub metadata_props: ::prost::alloc::vec::Vec<StringStringEntryProto>,
 }
@@ -685,8 +599,6 @@ pub struct SequenceProto {
     pub sparse_tensor_values: ::prost::alloc::vec::Vec<SparseTensorProto>,
     #[prost(message, repeated, tag = "5")]
     pub sequence_values: ::prost::alloc::vec::Vec<SequenceProto>,
-    #[prost(message, repeated, tag = "6")]
-    pub map_values: ::prost::alloc::vec::Vec<MapProto>,
     #[prost(message, repeated, tag = "7")]
     pub optional_values: ::prost::alloc::vec::Vec<OptionalProto>,
 }
@@ -732,19 +644,6 @@ pub mod sequence_proto {
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct MapProto {
-    #[prost(string, optional, tag = "1")]
-    pub name: ::core::option::Option<::prost::alloc::string::String>,
-    #[prost(int32, optional, tag = "2")]
-    pub key_type: ::core::option::Option<i32>,
-    #[prost(int64, repeated, packed = "false", tag = "3")]
-    pub keys: ::prost::alloc::vec::Vec<i64>,
-    #[prost(bytes = "bytes", repeated, tag = "4")]
-    pub string_keys: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
-    #[prost(message, optional, tag = "5")]
-    pub values: ::core::option::Option<SequenceProto>,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct OptionalProto {
     #[prost(string, optional, tag = "1")]
     pub name: ::core::option::Option<::prost::alloc::string::String>,
@@ -756,8 +655,6 @@ pub struct OptionalProto {
     pub sparse_tensor_value: ::core::option::Option<SparseTensorProto>,
     #[prost(message, optional, tag = "5")]
     pub sequence_value: ::core::option::Option<SequenceProto>,
-    #[prost(message, optional, tag = "6")]
-    pub map_value: ::core::option::Option<MapProto>,
     #[prost(message, optional, boxed, tag = "7")]
     pub optional_value: ::core::option::Option<::prost::alloc::boxed::Box<OptionalProto>>,
 }

@@ -1,15 +1,18 @@
 //! Tensors of files as values.
 
+use crate::budget::Budget;
 use crate::coded::{Coded, CodedType};
-use crate::file::{Content, Contents};
+use crate::file::{Content, Contents, Open};
 use crate::host::Host;
 use crate::proto::TensorProto;
 use crate::proto::tensor_proto::{DataLocation, DataType};
 use crate::value::Value;
 use half::{bf16, f16};
+use prost::Message;
 use prost::bytes::Bytes;
-use std::path::{Component, Path};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use zyx_core::{DType, Device, Error, Result, Tensor};
 
 /// An error about the content of `what`.
@@ -52,11 +55,20 @@ fn extents(proto: &TensorProto) -> Result<Vec<usize>, String> {
 /// Where the tensors of a model come from.
 #[derive(Debug, Default)]
 pub(crate) struct Source<'a> {
-    /// Where files of tensors may lie.
-    pub(crate) folder: Option<&'a Path>,
+    /// The model's file; files of tensors may lie in its folder.
+    pub(crate) file: Option<&'a Path>,
     /// What the model's file is called.
     pub(crate) path: &'a str,
     pub(crate) contents: Contents,
+    pub(crate) budget: Budget,
+    /// Files of tensors, and how many bytes of each may still be read: all of them once.
+    pub(crate) files: Mutex<HashMap<PathBuf, (Open, u64)>>,
+}
+
+/// Equal keys are equal tensors of external data. `None` for a tensor in the model's file.
+pub(crate) fn external_key(proto: &TensorProto) -> Option<Vec<u8>> {
+    let key = TensorProto { name: None, doc_string: None, ..TensorProto::clone(proto) };
+    (proto.data_location() == DataLocation::External).then(|| key.encode_to_vec())
 }
 
 impl Source<'_> {
@@ -95,7 +107,7 @@ impl Source<'_> {
         let dtype =
             coded.map_or_else(|| dtype(proto.data_type()), |_| Ok(DType::U8)).map_err(bad)?;
         let content = match (proto.data_location(), &proto.raw_data) {
-            (DataLocation::External, _) => external(proto, self.folder, &what)?,
+            (DataLocation::External, _) => self.external(proto, &what)?,
             (DataLocation::Default, Some(field)) => self.contents.of(field),
             (DataLocation::Default, None) => Content::Memory(typed(proto, dtype).into()),
         };
@@ -152,42 +164,66 @@ fn typed(proto: &TensorProto, dtype: DType) -> Vec<u8> {
     }
 }
 
-/// Bytes that lie in a file beside the model: below its folder, and nowhere else.
-fn external(proto: &TensorProto, folder: Option<&Path>, what: &str) -> Result<Content> {
-    let bad = |reason: &str| damaged(what, reason);
-    let entry = |key: &str| {
-        let entry = proto.external_data.iter().find(|entry| entry.key() == key);
-        entry.map(|entry| entry.value().to_owned())
-    };
-    let location = entry("location").ok_or_else(|| bad("external data without location"))?;
-    let folder = folder.ok_or_else(|| {
-        bad("its data lies in a file of its own; load the model by its path, not from bytes")
-    })?;
-    let inside = Path::new(&location).components().all(|part| matches!(part, Component::Normal(_)));
-    if !inside || location.is_empty() {
-        return Err(bad(&format!("its data lies outside of the model's folder, at `{location}`")));
-    }
-    let path = folder.join(&location);
-    let io = |source| Error::Io { what: path.display().to_string(), source };
-    // A link may lead outside, too.
-    let (root, real) = (folder.canonicalize().map_err(io)?, path.canonicalize().map_err(io)?);
-    if !real.starts_with(&root) {
-        return Err(bad(&format!("its data lies outside of the model's folder, at `{location}`")));
-    }
-    let number = |key: &str| -> Result<Option<u64>> {
-        let parse = |text: String| {
-            text.parse().map_err(|_| bad(&format!("`{key}` of its data is `{text}`, no number")))
+impl Source<'_> {
+    /// Bytes that lie in a file beside the model: below its folder, or below that of the file that the model is a link
+    /// to, as caches of downloaded models have them, and nowhere else.
+    fn external(&self, proto: &TensorProto, what: &str) -> Result<Content> {
+        let bad = |reason: String| damaged(what, reason);
+        let entry = |key: &str| {
+            let entry = proto.external_data.iter().find(|entry| entry.key() == key);
+            entry.map(|entry| entry.value().to_owned())
         };
-        entry(key).map(parse).transpose()
-    };
-    let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
-    let file = std::fs::File::open(&real).map_err(io)?;
-    let size = file.metadata().map_err(io)?.len();
-    let rest = size.checked_sub(offset).ok_or_else(|| bad("its data begins behind its file"))?;
-    let length = length.unwrap_or(rest);
-    if length > rest {
-        return Err(bad(&format!("{length} bytes at {offset} of a file of {size}")));
+        let missing = |reason: &str| bad(reason.to_owned());
+        let location =
+            entry("location").ok_or_else(|| missing("external data without location"))?;
+        let model = self.file.ok_or_else(|| {
+            missing(
+                "its data lies in a file of its own; load the model by its path, not from bytes",
+            )
+        })?;
+        let outside =
+            || bad(format!("its data lies outside of the model's folder, at `{location}`"));
+        let parts = Path::new(&location).components();
+        if location.is_empty()
+            || !parts.into_iter().all(|part| matches!(part, Component::Normal(_)))
+        {
+            return Err(outside());
+        }
+        let path = model.with_file_name(&location);
+        let io = |source| Error::Io { what: path.display().to_string(), source };
+        // Links are followed first: they may lead outside, too.
+        let real = path.canonicalize().map_err(io)?;
+        let folder = model.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize().map_err(io)?;
+        let linked = model.canonicalize().map_err(io)?;
+        if !real.starts_with(&folder) && !linked.parent().is_some_and(|own| real.starts_with(own)) {
+            return Err(outside());
+        }
+        let number = |key: &str| -> Result<Option<u64>> {
+            let parse = |text: String| {
+                text.parse().map_err(|_| bad(format!("`{key}` of its data is `{text}`, no number")))
+            };
+            entry(key).map(parse).transpose()
+        };
+        let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if !files.contains_key(&real) {
+            let file = Open::new(&real).map_err(io)?;
+            files.insert(real.clone(), (file.clone(), file.length));
+        }
+        let (file, unread) = files.get_mut(&real).ok_or_else(outside)?;
+        let size = file.length;
+        let rest =
+            size.checked_sub(offset).ok_or_else(|| missing("its data begins behind its file"))?;
+        let length = length.unwrap_or(rest);
+        if length > rest {
+            return Err(bad(format!("{length} bytes at {offset} of a file of {size}")));
+        }
+        // Bytes that are read once take as much memory as on disk; those that are read again are asked for.
+        let again = length.saturating_sub(*unread);
+        *unread -= length - again;
+        let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        self.budget.ask(bytes(again))?;
+        Ok(file.part(offset, bytes(length)))
     }
-    let most = || bad(&format!("{length} bytes are more than memory has"));
-    Ok(Content::within(file, offset, usize::try_from(length).map_err(|_| most())?))
 }

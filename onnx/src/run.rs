@@ -1,15 +1,17 @@
 //! The evaluation of a graph.
 
 use crate::attribute::Attribute;
+use crate::budget::Budget;
 use crate::graph::{Action, Graph, Node, within};
 use crate::host::Host;
 use crate::ops::Dequantized;
 use crate::read::damaged;
-use crate::value::Value;
+use crate::value::{TEXT_BYTES, Value};
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use zyx_core::{Device, Error, Result, Tensor};
+use zyx_core::{Device, Error, Result, Scalar, Tensor};
 
 /// Names and values of a graph that runs, and of those around it.
 pub(crate) struct Scope<'a> {
@@ -54,6 +56,7 @@ impl Scope<'_> {
 /// What all of a run shares.
 pub(crate) struct Run<'a> {
     pub(crate) device: &'a Device,
+    pub(crate) budget: Budget,
     /// Whether a value was read from the device: then the graph depends on more than shapes.
     pub(crate) has_read: Cell<bool>,
     /// Whether random numbers were drawn that another run would draw anew: it cannot be replayed.
@@ -69,18 +72,25 @@ impl Run<'_> {
         outer: Option<&Scope<'_>>,
         call: Option<&BTreeMap<String, Attribute>>,
     ) -> Result<Vec<Value>> {
-        let values = inputs.into_iter().collect();
+        let before = self.budget.used();
+        let values: HashMap<Arc<str>, Value> = inputs.into_iter().collect();
+        values.values().try_for_each(|value| self.budget.ask(value.bytes()))?;
         let mut scope = Scope { values, graph, outer, call, dequantized: RefCell::default() };
         for (node, last) in graph.nodes.iter().zip(&graph.last_uses) {
+            let used = self.budget.used();
             let outputs = self.node(node, &scope);
             let outputs = outputs.map_err(|error| within(error, &node.name, &node.kind))?;
+            // Of what the operator took, only its outputs stay.
+            self.budget.give_back(used);
             for (name, value) in node.outputs.iter().zip(outputs) {
                 if let Some(name) = name {
-                    scope.values.insert(name.clone(), value);
+                    let taken = self.budget.ask(value.bytes());
+                    taken.map_err(|error| within(error, &node.name, &node.kind))?;
+                    self.replaced(scope.values.insert(name.clone(), value));
                 }
             }
             for name in last {
-                scope.values.remove(name);
+                self.replaced(scope.values.remove(name));
                 scope.dequantized.get_mut().remove(name);
             }
         }
@@ -88,7 +98,15 @@ impl Run<'_> {
             let value = scope.find(name).cloned();
             value.ok_or_else(|| damaged("graph", format!("nothing computes its output `{name}`")))
         };
-        graph.outputs.iter().map(output).collect()
+        let outputs = graph.outputs.iter().map(output).collect();
+        self.budget.give_back(before);
+        outputs
+    }
+
+    /// Gives back the bytes of a value that a scope had.
+    fn replaced(&self, value: Option<Value>) {
+        let bytes = value.map_or(0, |value| value.bytes());
+        self.budget.give_back(self.budget.used().saturating_sub(bytes));
     }
 
     fn node(&self, node: &Node, scope: &Scope<'_>) -> Result<Vec<Value>> {
@@ -96,13 +114,15 @@ impl Run<'_> {
         for name in &node.inputs {
             let value = name.as_ref().map(|name| {
                 let missing = || damaged("input", format!("nothing computes `{name}` before"));
-                scope.find(name).cloned().ok_or_else(missing)
+                scope.find(name).map(Cow::Borrowed).ok_or_else(missing)
             });
             inputs.push(value.transpose()?);
         }
         match &node.action {
             Action::Operator(operator) => {
                 let outputs = (operator.run)(&Call { node, inputs, run: self, scope })?;
+                let pending = outputs.iter().filter(|value| matches!(value, Value::Tensor(_)));
+                self.budget.trace(pending.count())?;
                 let named = node.outputs.iter().rposition(Option::is_some).map_or(0, |n| n + 1);
                 if outputs.len() < named {
                     let reason = format!("output {} is not supported", outputs.len());
@@ -113,6 +133,11 @@ impl Run<'_> {
             Action::Function(graph) => {
                 let inputs = graph.inputs.iter().cloned().zip(inputs);
                 let inputs = inputs.filter_map(|(name, value)| Some((name, value?)));
+                let copied = |(name, value): (_, Cow<'_, Value>)| {
+                    self.budget.ask(value.bytes())?;
+                    Ok((name, value.into_owned()))
+                };
+                let inputs = inputs.map(copied).collect::<Result<Vec<_>>>()?;
                 let attributes = node.attributes.iter();
                 let resolved = attributes.filter_map(|(name, value)| match value {
                     Attribute::Reference(of) => {
@@ -129,7 +154,7 @@ impl Run<'_> {
 /// One node that runs: what its function sees.
 pub(crate) struct Call<'a> {
     pub(crate) node: &'a Node,
-    pub(crate) inputs: Vec<Option<Value>>,
+    pub(crate) inputs: Vec<Option<Cow<'a, Value>>>,
     pub(crate) run: &'a Run<'a>,
     scope: &'a Scope<'a>,
 }
@@ -139,8 +164,14 @@ impl Call<'_> {
         self.run.device
     }
 
+    /// Host memory that the run may take.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.run.budget
+    }
+
     /// The same node with other inputs.
     pub(crate) fn with_inputs(&self, inputs: Vec<Option<Value>>) -> Call<'_> {
+        let inputs = inputs.into_iter().map(|value| value.map(Cow::Owned)).collect();
         Call { node: self.node, inputs, run: self.run, scope: self.scope }
     }
 
@@ -154,7 +185,7 @@ impl Call<'_> {
     }
 
     pub(crate) fn optional(&self, i: usize) -> Option<&Value> {
-        self.inputs.get(i).and_then(Option::as_ref)
+        self.inputs.get(i).and_then(Option::as_deref)
     }
 
     /// Where to keep what is computed from an input, if that is a constant of the model.
@@ -183,6 +214,17 @@ impl Call<'_> {
         self.optional(i).ok_or_else(|| self.error(format!("input {i} is missing")))
     }
 
+    /// A copy of a value.
+    pub(crate) fn copied(&self, value: &Value) -> Result<Value> {
+        self.budget().ask(value.bytes())?;
+        Ok(value.clone())
+    }
+
+    /// Copies of the inputs from one on, which must be there.
+    pub(crate) fn values_from(&self, first: usize) -> Result<Vec<Value>> {
+        (first..self.inputs.len()).map(|i| self.copied(self.value(i)?)).collect()
+    }
+
     pub(crate) fn tensor(&self, i: usize) -> Result<Tensor> {
         self.to_tensor(self.value(i)?)
     }
@@ -209,10 +251,10 @@ impl Call<'_> {
         (0..self.inputs.len()).map(|i| self.tensor(i)).collect()
     }
 
-    /// The input where the host knows its numbers.
+    /// The input where the host knows its numbers, and they are few.
     pub(crate) fn host(&self, i: usize) -> Option<&Host> {
         match self.optional(i)? {
-            Value::Host(host) => Some(host),
+            Value::Host(host) if host.numbers().len() <= Host::MOST => Some(host),
             _ => None,
         }
     }
@@ -227,11 +269,30 @@ impl Call<'_> {
         match value {
             Value::Host(host) => Ok(host.clone()),
             Value::Optional(Some(value)) => self.read(value),
-            value => {
-                self.run.has_read.set(true);
-                Host::read(&self.to_tensor(value)?)
-            }
+            value => self.read_tensor(&self.to_tensor(value)?),
         }
+    }
+
+    /// The numbers of a tensor, read from the device.
+    pub(crate) fn read_tensor(&self, tensor: &Tensor) -> Result<Host> {
+        self.run.has_read.set(true);
+        // As bytes, as numbers, and as what is made of them.
+        let bytes = tensor.dtype().size() + size_of::<Scalar>() + size_of::<f64>();
+        self.budget().ask_for(tensor.numel(), bytes)?;
+        Host::read(tensor)
+    }
+
+    /// Copies of texts, which may be one many times.
+    pub(crate) fn texts(&self, texts: &[&str]) -> Result<Vec<String>> {
+        let bytes = texts.iter().fold(0, |sum: usize, text| sum.saturating_add(text.len()));
+        self.budget().ask_for(texts.len(), TEXT_BYTES - size_of::<String>())?;
+        self.budget().ask(bytes)?;
+        let mut all = self.budget().room(texts.len())?;
+        for texts in texts.chunks(1 << 16) {
+            Budget::check_interrupt()?;
+            all.extend(texts.iter().map(|&text| text.to_owned()));
+        }
+        Ok(all)
     }
 
     pub(crate) fn ints(&self, i: usize) -> Result<Vec<i64>> {
@@ -264,6 +325,8 @@ impl Call<'_> {
     }
 
     pub(crate) fn attribute(&self, name: &str) -> Option<&Attribute> {
+        #[cfg(test)]
+        crate::tests::hostile::note(name);
         match self.node.attributes.get(name)? {
             Attribute::Reference(of) => self.scope.call?.get(of),
             attribute => Some(attribute),
@@ -271,7 +334,7 @@ impl Call<'_> {
     }
 
     fn wrong(&self, name: &str, wanted: &str, found: &Attribute) -> Error {
-        self.error(format!("attribute `{name}` is {found:?}, not {wanted}"))
+        self.error(format!("attribute `{name}` is {}, not {wanted}", found.kind()))
     }
 
     pub(crate) fn int_attribute(&self, name: &str) -> Result<Option<i64>> {
@@ -363,7 +426,7 @@ impl Call<'_> {
     /// A list of extents or counts.
     pub(crate) fn sizes(&self, numbers: &[i64]) -> Result<Vec<usize>> {
         let size = |&n: &i64| {
-            usize::try_from(n).map_err(|_| self.error(format!("{n} is negative in {numbers:?}")))
+            usize::try_from(n).map_err(|_| self.error(format!("an extent or a count is {n}")))
         };
         numbers.iter().map(size).collect()
     }

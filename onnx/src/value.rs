@@ -5,6 +5,9 @@ use crate::host::Host;
 use crate::read::damaged;
 use zyx_core::{DType, Result, Tensor};
 
+/// Bytes of a text beside its characters, with those that an allocator adds.
+pub(crate) const TEXT_BYTES: usize = 2 * size_of::<String>();
+
 /// An input or output of a model or of a node.
 #[derive(Clone, Debug)]
 pub enum Value {
@@ -18,6 +21,8 @@ pub enum Value {
     Strings(Vec<usize>, Vec<String>),
     /// Values of one kind, as `SequenceConstruct` makes them.
     Sequence(Vec<Value>),
+    /// Keys, which are strings or integers, and a number for each.
+    Map(Box<Value>, Host),
     /// A value or none.
     Optional(Option<Box<Value>>),
 }
@@ -35,6 +40,7 @@ impl Value {
             }
             Value::Strings(shape, _) => format!("strings of shape {shape:?}"),
             Value::Sequence(values) => format!("a sequence of {}", values.len()),
+            Value::Map(_, values) => format!("a map of {}", values.numbers().len()),
             Value::Optional(None) => "an optional without value".to_owned(),
             Value::Optional(Some(value)) => format!("an optional with {}", value.kind()),
         }
@@ -52,6 +58,24 @@ impl Value {
         }
     }
 
+    /// Bytes of host memory that a copy takes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Value::Tensor(_) | Value::Coded(_) => 0,
+            Value::Host(host) => size_of_val(host.numbers()),
+            Value::Strings(_, texts) => texts.iter().map(|text| TEXT_BYTES + text.len()).sum(),
+            Value::Sequence(values) => {
+                values.iter().map(|value| size_of_val(value) + value.bytes()).sum()
+            }
+            Value::Map(keys, values) => {
+                size_of_val(&**keys) + keys.bytes() + size_of_val(values.numbers())
+            }
+            Value::Optional(value) => {
+                value.iter().map(|value| size_of_val(&**value) + value.bytes()).sum()
+            }
+        }
+    }
+
     /// The extents, of what has any.
     pub fn shape(&self) -> Option<Vec<usize>> {
         match self {
@@ -59,7 +83,7 @@ impl Value {
             Value::Host(host) => Some(host.shape().to_vec()),
             Value::Coded(coded) => Some(coded.codes.shape().to_vec()),
             Value::Strings(shape, _) => Some(shape.clone()),
-            Value::Sequence(_) | Value::Optional(_) => None,
+            Value::Sequence(_) | Value::Map(..) | Value::Optional(_) => None,
         }
     }
 

@@ -408,6 +408,26 @@ fn products_are_matrix_products() {
     }
 }
 
+/// A result of operands that broadcast keeps its axes, also where all operands have fewer.
+#[test]
+fn axes_of_one_element_stay() {
+    let device = device();
+    let k = Is(6);
+    type Function = fn(&Tensor, &Tensor) -> Result<Tensor>;
+    let cases: [(&str, Vec<Extent>, Vec<Extent>, Function); 4] = [
+        ("row by column", vec![Is(1), k], vec![k, Is(1)], |x, y| x.matmul(y)),
+        ("batch of one", vec![Is(1), Is(1), k], vec![Is(1), k, Is(1)], |x, y| x.matmul(y)),
+        ("outer", vec![k], vec![k], |x, y| x.unsqueeze(0)?.add(y.unsqueeze(0)?)?.amax(1)),
+        ("sums", vec![k], vec![k], |x, y| {
+            x.reshape([1, 1, 6])?.maximum(y.reshape([1, 1, 6])?)?.sum(2)
+        }),
+    ];
+    for (name, x, y, f) in cases {
+        let inputs = [("x", DType::F32, x), ("y", DType::F32, y)];
+        compare(name, Export::new(&device), &inputs, |x| Ok(vec![f(&x[0], &x[1])?]));
+    }
+}
+
 #[test]
 fn convolutions_and_pooling_are_operators() {
     let device = device();

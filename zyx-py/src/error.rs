@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use zyx::{Error, Result};
 
@@ -123,8 +124,27 @@ pub(crate) fn detached<T: Send>(
     given(py, result)
 }
 
+thread_local! {
+    /// The exception of a signal's handler that ran while this thread was in the library.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Whether the handler of a signal raised an exception: for [`zyx::internals::hal::set_interrupt`].
+pub(crate) fn is_interrupted() -> bool {
+    if RAISED.with_borrow(Option::is_some) {
+        return true;
+    }
+    let raised = Python::attach(|py| py.check_signals()).err();
+    let is_interrupted = raised.is_some();
+    RAISED.set(raised);
+    is_interrupted
+}
+
 /// What a call gave, after the warnings that it caused.
 fn given<T>(py: Python<'_>, result: std::thread::Result<Result<T>>) -> PyResult<T> {
+    if let Some(raised) = RAISED.take() {
+        return Err(raised);
+    }
     warnings::give(py)?;
     match result {
         Ok(Ok(x)) => Ok(x),

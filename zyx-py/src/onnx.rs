@@ -237,7 +237,7 @@ fn strings(given: &Bound<'_, PyAny>, all: &mut Vec<String>) -> PyResult<Option<V
     Ok(Some([&[parts.len()], &first[..]].concat()))
 }
 
-/// An output: a tensor, lists of strings, a list of a sequence's values, or none.
+/// An output: a tensor, lists of strings, a list of a sequence's values, a `dict` of a map, or none.
 fn object(py: Python<'_>, value: Value, device: &Device) -> PyResult<Py<PyAny>> {
     match value {
         Value::Tensor(tensor) => PyTensor::new(tensor).into_py_any(py),
@@ -246,6 +246,20 @@ fn object(py: Python<'_>, value: Value, device: &Device) -> PyResult<Py<PyAny>> 
         Value::Sequence(values) => {
             let values = values.into_iter().map(|value| object(py, value, device));
             Ok(list(py, values)?.into_any().unbind())
+        }
+        Value::Map(keys, values) => {
+            let keys = match *keys {
+                Value::Strings(shape, all) => nested(py, &shape, &all)?,
+                keys => {
+                    let keys = caught(py, || Ok(keys.host()?.numbers().to_vec()))?;
+                    list(py, keys.iter().map(|key| key.to_i64().into_py_any(py)))?
+                        .into_any()
+                        .unbind()
+                }
+            };
+            let values = values.numbers().iter().map(|x| x.to_f64().into_py_any(py));
+            let pairs = py.import("builtins")?.call_method1("zip", (keys, list(py, values)?))?;
+            py.get_type::<PyDict>().call1((pairs,))?.into_py_any(py)
         }
         Value::Optional(None) => Ok(py.None()),
         Value::Optional(Some(value)) => object(py, *value, device),

@@ -1,7 +1,11 @@
 """`zyx.onnx`: models that these tests write byte by byte, and the results of NumPy."""
 
 import io
+import os
 import pathlib
+import signal
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -289,3 +293,32 @@ def test_operators_on_lists_and_optionals(element):
     for values in ([], [x], [x, y, x]):
         n, again = both(values)
         assert n.item() == len(values) and listed(again) == listed(values)
+
+
+def test_maps():
+    """A classifier's scores by label, as `ZipMap` gives them."""
+    zipped = node("ZipMap", ["x"], ["y"], classlabels_strings=["b", "a"]) + field(7, "ai.onnx.ml")
+    graph = field(1, zipped) + field(11, port("x", FLOAT, ["n", 2])) + field(12, field(1, "y"))
+    opsets = [field(1, "ai.onnx.ml") + field(2, 1), field(1, "") + field(2, 20)]
+    net = zyx.onnx.load(field(1, 8) + field(7, graph) + b"".join(field(8, opset) for opset in opsets))
+    assert net(X[:, :2]) == [{"b": 1.0, "a": -2.0}, {"b": 0.0, "a": 5.0}]
+
+
+def test_interrupts():
+    """Ctrl-C ends a loop without end within a second."""
+    ports = [b"".join(field(n, field(1, name)) for name in names) for n, names in [(11, "icv"), (12, "dw")]]
+    body = field(1, node("Identity", ["c"], ["d"])) + field(1, node("Identity", ["v"], ["w"])) + b"".join(ports)
+    loop = node("Loop", ["", "", "x"], ["y"]) + field(5, field(1, "body") + field(6, body) + field(20, 5))
+    endless = zyx.onnx.load(model([loop], [("x", INT64, [1])], [("y", INT64, [1])]))
+    sent = []
+
+    def interrupt():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Timer(0.3, interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        endless(np.zeros(1, np.int64))
+    assert time.monotonic() - sent[0] < 1
+    # What comes after is not interrupted.
+    assert zyx.ones(2).sum().item() == 2

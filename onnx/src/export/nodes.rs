@@ -98,7 +98,7 @@ impl Exporter<'_> {
         let step = &self.steps[id];
         let Some(dims) = &step.dims else { return step.sources.clone() };
         let mut operands: Vec<usize> = step.sources.iter().map(|&x| self.unrepeated(x)).collect();
-        // Every axis has its extent in one of them, or they stay repeated, one after the other.
+        // Every axis, one of extent 1 too, is one of theirs, or they stay repeated, one after the other.
         for i in 0..operands.len() {
             let has = |x: &usize, axis: usize, size: &Size| {
                 let own = self.steps[*x].dims.as_deref().unwrap_or_default();
@@ -106,9 +106,7 @@ impl Exporter<'_> {
                 let is_number = matches!(self.steps[*x].op, StepOp::Const(_));
                 !is_number && place.is_some_and(|place| own[place] == *size)
             };
-            let covers = |axis: usize, size: &Size| {
-                size.is_one() || operands.iter().any(|x| has(x, axis, size))
-            };
+            let covers = |axis: usize, size: &Size| operands.iter().any(|x| has(x, axis, size));
             if dims.iter().enumerate().all(|(axis, size)| covers(axis, size)) {
                 break;
             }

@@ -1,6 +1,7 @@
 //! Attention, positions of rotated pairs, and recurrences that stand for attention.
 
 use super::{one, one_value};
+use crate::budget::Budget;
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{Attention, DType, Result, Tensor};
@@ -24,7 +25,7 @@ pub(super) fn heads(call: &Call<'_>, x: Tensor, heads: Option<i64>) -> Result<Te
 /// The opposite of [`heads`].
 pub(super) fn joined(x: &Tensor) -> Result<Tensor> {
     let &[batch, heads, length, size] = x.shape().dims() else { return Ok(x.clone()) };
-    x.transpose(1, 2)?.reshape([batch, length, heads * size])
+    x.transpose(1, 2)?.reshape([batch, length, heads.saturating_mul(size)])
 }
 
 pub(super) fn attention(call: &Call<'_>) -> Values {
@@ -37,7 +38,7 @@ pub(super) fn attention(call: &Call<'_>) -> Values {
     let mut v = heads(call, call.tensor(2)?, kv_heads)?;
     let mut past = 0;
     if let (Some(past_k), Some(past_v)) = (call.optional_tensor(4)?, call.optional_tensor(5)?) {
-        past = past_k.shape()[2];
+        past = past_k.shape().get(2).copied().unwrap_or(0);
         (k, v) = (Tensor::cat(&[&past_k, &k], 2)?, Tensor::cat(&[&past_v, &v], 2)?);
     }
     let (present_k, present_v) = (k.clone(), v.clone());
@@ -182,7 +183,7 @@ pub(super) fn rotary(
             Some(positions) => {
                 let rows = table.index_select(0, &positions.flatten().unchecked_indices())?;
                 let shape: Vec<usize> =
-                    positions.shape().iter().copied().chain([table.shape()[1]]).collect();
+                    positions.shape().iter().chain(table.shape().iter().skip(1)).copied().collect();
                 rows.reshape(shape)?
             }
             None => table.clone(),
@@ -259,8 +260,10 @@ pub(super) fn linear_attention(call: &Call<'_>) -> Values {
     };
     let (decay, beta) = (each(4, gated)?, each(5, delta)?);
     let repeat = n_q / n_kv.max(1);
+    call.budget().trace(length.saturating_mul(12))?;
     let mut rows = Vec::with_capacity(length);
     for t in 0..length as isize {
+        Budget::check_interrupt()?;
         let column = |x: &Tensor| x.select_index(2, t)?.unsqueeze(-1);
         let (key, value) = (column(&k)?, v.select_index(2, t)?.unsqueeze(-2)?);
         if let Some(decay) = &decay {
@@ -295,7 +298,10 @@ pub(super) fn flex(call: &Call<'_>) -> Values {
         Some(scale) => scale,
         None => 1.0 / (q.shape().last().copied().unwrap_or(1) as f64).sqrt(),
     };
-    let repeat = q.shape()[1] / k.shape()[1].max(1);
+    let [&[_, n_q, ..], &[_, n_kv, ..]] = [q.shape().dims(), k.shape().dims()] else {
+        return Err(call.error(format!("queries {} and keys {}", q.shape(), k.shape())));
+    };
+    let repeat = n_q / n_kv.max(1);
     let (k, v) = (k.repeat_interleave(repeat, 1)?, v.repeat_interleave(repeat, 1)?);
     let precision = super::dtype_attribute(call, "softmax_precision")?.unwrap_or(DType::F32);
     let wide = if q.dtype() == DType::F64 { DType::F64 } else { precision };

@@ -5,7 +5,7 @@
 use super::strings::strings;
 use super::{one, one_value};
 use crate::attribute::Attribute;
-use crate::host::Host;
+use crate::host::{Host, numel};
 use crate::run::Call;
 use crate::value::Value;
 use std::collections::HashMap;
@@ -70,7 +70,7 @@ fn listed(call: &Call<'_>, kind: &str) -> Result<Value> {
             }
             Some(other) => {
                 return Err(
-                    call.error(format!("attribute `{kind}_{suffix}` is {other:?}, no list"))
+                    call.error(format!("attribute `{kind}_{suffix}` is {}, no list", other.kind()))
                 );
             }
         }
@@ -94,8 +94,8 @@ pub(super) fn label_encoder(call: &Call<'_>) -> Values {
         };
         let default = default
             .map_or_else(|| call.string_or("default_string", "_Unused").map(str::to_owned), Ok)?;
-        let label = |at: Option<usize>| at.and_then(|at| texts.get(at)).unwrap_or(&default).clone();
-        return one_value(Value::Strings(shape, found.map(label).collect()));
+        let labels = found.map(|at| at.and_then(|at| texts.get(at)).unwrap_or(&default).as_str());
+        return one_value(Value::Strings(shape, call.texts(&labels.collect::<Vec<_>>())?));
     }
     let values = call.read(&values)?;
     let default = match call.attribute("default_tensor") {
@@ -137,7 +137,7 @@ pub(super) fn one_hot_encoder(call: &Call<'_>) -> Values {
         return Err(call.error(format!("element {i} is of no class")));
     }
     shape.push(1);
-    let width = classes.shape().map_or(0, |shape| shape.iter().product::<usize>());
+    let width = classes.shape().map_or(0, |shape| numel(&shape));
     let found = Tensor::from_slice(&found, shape, call.device())?;
     one(found.eq(Tensor::iota(width, DType::I64, call.device()))?.cast(DType::F32))
 }
@@ -148,15 +148,17 @@ pub(super) fn array_feature_extractor(call: &Call<'_>) -> Values {
         shape.insert(0, 1);
     }
     let Some(width) = shape.pop() else { return Err(call.error("its input has no axis")) };
-    let picked: usize = call.shape(1)?.iter().product();
+    let picked = numel(&call.shape(1)?);
     if let Ok((_, texts)) = strings(call, 0) {
         let places = call.ints(1)?;
         let places: Vec<usize> =
             places.iter().map(|&at| call.axis(at, width)).collect::<Result<_>>()?;
-        let row = |row: &[String]| places.iter().map(|&at| row[at].clone()).collect::<Vec<_>>();
-        let texts = texts.chunks(width.max(1)).flat_map(row).collect();
         shape.push(picked);
-        return one_value(Value::Strings(shape, texts));
+        let mut all = call.budget().room(numel(&shape))?;
+        for row in texts.chunks(width.max(1)) {
+            all.extend(places.iter().filter_map(|&at| row.get(at)).map(String::as_str));
+        }
+        return one_value(Value::Strings(shape, call.texts(&all)?));
     }
     if let Some(index) = call.host(1) {
         index.ints().iter().try_for_each(|&at| call.axis(at, width).map(drop))?;
@@ -202,6 +204,87 @@ pub(super) fn linear_regressor(call: &Call<'_>) -> Values {
     let targets = call.sizes(&[call.int_or("targets", 1)?])?[0];
     let y = linear(call, &x, targets)?;
     one(transformed(call, &y, call.string_or("post_transform", "NONE")?)?)
+}
+
+/// The names of a classifier's classes: texts or integers.
+pub(super) struct Labels {
+    texts: Vec<String>,
+    ints: Vec<i64>,
+}
+
+impl Labels {
+    /// Texts, or else those of the attribute with integers.
+    pub(super) fn of(call: &Call<'_>, ints: &str) -> Result<Labels> {
+        let texts = call.strings_attribute("classlabels_strings")?.unwrap_or_default();
+        Ok(Labels { texts, ints: call.ints_attribute(ints)?.unwrap_or_default() })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        if self.texts.is_empty() { self.ints.len() } else { self.texts.len() }
+    }
+
+    /// Those of classes by number.
+    pub(super) fn pick(&self, call: &Call<'_>, classes: &Tensor) -> Result<Value> {
+        if self.texts.is_empty() {
+            let table = Tensor::from_slice(&self.ints, [self.ints.len()], call.device())?;
+            return Ok(table.take(&classes.unchecked_indices())?.into());
+        }
+        let places = call.read_tensor(classes)?.ints();
+        let text = |&at: &i64| self.texts.get(at as usize).map_or("", String::as_str);
+        let texts: Vec<&str> = places.iter().map(text).collect();
+        Ok(Value::Strings(vec![texts.len()], call.texts(&texts)?))
+    }
+}
+
+/// A map from classes to scores for each row of scores.
+pub(super) fn zip_map(call: &Call<'_>) -> Values {
+    let labels = Labels::of(call, "classlabels_int64s")?;
+    let scores = call.read(call.value(0)?)?;
+    let classes = labels.len();
+    if classes == 0 || scores.shape().last() != Some(&classes) || scores.shape().len() > 2 {
+        let shape = scores.shape();
+        return Err(call.error(format!("scores of shape {shape:?} for {classes} classes")));
+    }
+    let keys = match labels.texts.is_empty() {
+        true => {
+            let keys = labels.ints.iter().map(|&label| label.into()).collect();
+            Value::Host(Host::new([classes], DType::I64, keys))
+        }
+        false => Value::Strings(vec![classes], labels.texts),
+    };
+    let mut maps = Vec::new();
+    for row in scores.numbers().chunks(classes) {
+        let values = Host::new([classes], scores.dtype(), row.to_vec());
+        let keys = Box::new(call.copied(&keys)?);
+        call.budget().ask(size_of::<Value>() + size_of_val(row))?;
+        maps.push(Value::Map(keys, values));
+    }
+    one_value(Value::Sequence(maps))
+}
+
+/// The scores of two classes, of one number that says by its sign which it is.
+pub(super) fn both(call: &Call<'_>, score: &Tensor, transform: &str) -> Result<Tensor> {
+    match transform {
+        "LOGISTIC" => Ok(Tensor::cat(&[&score.neg(), score], 1)?.sigmoid()),
+        "NONE" | "SOFTMAX" | "SOFTMAX_ZERO" => Tensor::cat(&[&score.neg().add(1.0)?, score], 1),
+        other => Err(call.error(format!("`post_transform` {other} of one score is not supported"))),
+    }
+}
+
+/// Classes with the largest products of features and coefficients, and these.
+pub(super) fn linear_classifier(call: &Call<'_>) -> Values {
+    let x = rows(call)?;
+    let labels = Labels::of(call, "classlabels_ints")?;
+    let intercepts = call.floats_attribute("intercepts")?.unwrap_or_default().len();
+    let targets = if intercepts == 0 { labels.len() } else { intercepts };
+    let transform = call.string_or("post_transform", "NONE")?;
+    let y = linear(call, &x, targets)?;
+    let (classes, scores) = match (targets, labels.len()) {
+        (1, 2) => (y.gt(0.0)?.cast(DType::I64).flatten(), both(call, &y, transform)?),
+        (n, m) if n == m && n > 1 => (y.argmax(1)?, transformed(call, &y, transform)?),
+        (n, m) => return Err(call.error(format!("{n} scores of {m} classes"))),
+    };
+    Ok(vec![labels.pick(call, &classes)?, scores.into()])
 }
 
 fn linear(call: &Call<'_>, x: &Tensor, targets: usize) -> Result<Tensor> {

@@ -27,14 +27,48 @@ fn stacked(call: &Call<'_>, steps: Vec<Value>, axis: i64, reverse: bool) -> Resu
     Ok(Tensor::stack(&tensors.iter().collect::<Vec<_>>(), axis as isize)?.into())
 }
 
+/// Adds the outputs of a step to those of the steps before.
+fn keep(call: &Call<'_>, steps: &mut [Vec<Value>], each: Vec<Value>) -> Result<()> {
+    for (steps, value) in steps.iter_mut().zip(each) {
+        call.budget().ask(size_of::<Value>() + value.bytes())?;
+        steps.push(value);
+    }
+    Ok(())
+}
+
+/// Computes the values of a loop whose pending tensors take a part of the budget: they depend on no earlier step then.
+/// Values with gradients stay pending.
+fn compute_pending<'v>(
+    call: &Call<'_>,
+    before: usize,
+    values: impl Iterator<Item = &'v Value>,
+) -> Result<()> {
+    let budget = call.budget();
+    if budget.traced() - before < budget.limit() / 64 {
+        return Ok(());
+    }
+    let tensors = values.filter_map(|value| match value {
+        Value::Tensor(tensor) => Some(tensor),
+        _ => None,
+    });
+    let tensors: Vec<&Tensor> = tensors.collect();
+    if tensors.iter().any(|tensor| tensor.is_tracked()) {
+        return Ok(());
+    }
+    call.run.has_read.set(true);
+    Tensor::realize_all(tensors)?;
+    budget.computed(before);
+    Ok(())
+}
+
 pub(super) fn loop_(call: &Call<'_>) -> Values {
     let most = call.optional_ints(0)?.and_then(|m| m.first().copied()).unwrap_or(i64::MAX);
     let mut going = call.optional_ints(1)?.and_then(|c| c.first().copied()).unwrap_or(1) != 0;
     let n = call.inputs.len().saturating_sub(2);
-    let mut carried: Vec<Value> =
-        (0..n).map(|i| call.value(i + 2).cloned()).collect::<Result<_>>()?;
+    let mut carried = call.values_from(2)?;
     let mut steps: Vec<Vec<Value>> = vec![Vec::new(); call.node.outputs.len().saturating_sub(n)];
     let mut i = 0;
+    let traced = call.budget().traced();
     while going && i < most {
         let step = Host::new([], DType::I64, vec![Scalar::from(i)]);
         let condition = Host::new([], DType::Bool, vec![Scalar::from(true)]);
@@ -51,7 +85,8 @@ pub(super) fn loop_(call: &Call<'_>) -> Values {
         let each = outputs.split_off(1 + n);
         carried = outputs.split_off(1);
         going = call.read(&outputs[0])?.ints().first() == Some(&1);
-        steps.iter_mut().zip(each).for_each(|(steps, value)| steps.push(value));
+        keep(call, &mut steps, each)?;
+        compute_pending(call, traced, carried.iter().chain(steps.iter().flatten()))?;
         i += 1;
     }
     for values in steps {
@@ -61,8 +96,7 @@ pub(super) fn loop_(call: &Call<'_>) -> Values {
 }
 
 pub(super) fn scan(call: &Call<'_>) -> Values {
-    let inputs: Vec<Value> =
-        (0..call.inputs.len()).map(|i| call.value(i).cloned()).collect::<Result<_>>()?;
+    let inputs = call.values_from(0)?;
     let n = usize::try_from(call.int_or("num_scan_inputs", 0)?).unwrap_or(0);
     if n == 0 || n > inputs.len() {
         return Err(call.error(format!("{n} of {} inputs are scanned", inputs.len())));
@@ -78,7 +112,9 @@ pub(super) fn scan(call: &Call<'_>) -> Values {
     let mut parts = Vec::with_capacity(n);
     for ((sequence, &axis), &direction) in sequences.iter().zip(&axes).zip(&directions) {
         let x = call.to_tensor(sequence)?;
-        let mut steps = x.unbind(call.axis(axis, x.rank())? as isize)?;
+        let axis = call.axis(axis, x.rank())?;
+        call.budget().trace(x.shape()[axis])?;
+        let mut steps = x.unbind(axis as isize)?;
         if direction != 0 {
             steps.reverse();
         }
@@ -100,7 +136,7 @@ pub(super) fn scan(call: &Call<'_>) -> Values {
         }
         let each = outputs.split_off(n_state);
         state = outputs;
-        steps.iter_mut().zip(each).for_each(|(steps, value)| steps.push(value));
+        keep(call, &mut steps, each)?;
     }
     let (axes, directions) =
         (list("scan_output_axes", n_out)?, list("scan_output_directions", n_out)?);
@@ -123,12 +159,15 @@ pub(super) fn batched_scan(call: &Call<'_>) -> Values {
     let directions = call.ints_attribute("directions")?.unwrap_or_default();
     let mut gathered: Vec<Vec<Tensor>> = vec![Vec::new(); call.node.outputs.len()];
     for b in 0..batch {
+        call.budget().trace(inputs.len())?;
         let of = |x: &Tensor| x.select_index(0, b as isize);
         let mut state: Vec<Value> =
             inputs[..n_state].iter().map(|x| of(x).map(Value::from)).collect::<Result<_>>()?;
         let mut parts = Vec::new();
         for (i, x) in inputs[n_state..].iter().enumerate() {
-            let mut steps = of(x)?.unbind(0)?;
+            let x = of(x)?;
+            call.budget().trace(x.shape().first().copied().unwrap_or(0))?;
+            let mut steps = x.unbind(0)?;
             if directions.get(i) == Some(&1) {
                 steps.reverse();
             }
@@ -142,7 +181,7 @@ pub(super) fn batched_scan(call: &Call<'_>) -> Values {
             let mut outputs = call.subgraph("body", inputs)?;
             let each = outputs.split_off(n_state.min(outputs.len()));
             state = outputs;
-            steps.iter_mut().zip(each).for_each(|(steps, value)| steps.push(value));
+            keep(call, &mut steps, each)?;
         }
         for values in steps {
             state.push(stacked(call, values, 0, false)?);
@@ -167,13 +206,19 @@ fn sequence<'a>(call: &'a Call<'_>, i: usize) -> Result<&'a [Value]> {
     }
 }
 
+/// A copy of the first input's values.
+fn copied(call: &Call<'_>) -> Result<Vec<Value>> {
+    let values = sequence(call, 0)?;
+    call.budget().ask_for(values.len(), size_of::<Value>())?;
+    values.iter().map(|value| call.copied(value)).collect()
+}
+
 pub(super) fn sequence_empty(_: &Call<'_>) -> Values {
     one_value(Value::Sequence(Vec::new()))
 }
 
 pub(super) fn sequence_construct(call: &Call<'_>) -> Values {
-    let values = (0..call.inputs.len()).map(|i| call.value(i).cloned()).collect::<Result<_>>()?;
-    one_value(Value::Sequence(values))
+    one_value(Value::Sequence(call.values_from(0)?))
 }
 
 pub(super) fn sequence_length(call: &Call<'_>) -> Values {
@@ -183,11 +228,11 @@ pub(super) fn sequence_length(call: &Call<'_>) -> Values {
 
 pub(super) fn sequence_at(call: &Call<'_>) -> Values {
     let values = sequence(call, 0)?;
-    one_value(values[call.axis(call.int(1)?, values.len())?].clone())
+    one_value(call.copied(&values[call.axis(call.int(1)?, values.len())?])?)
 }
 
 pub(super) fn sequence_insert(call: &Call<'_>) -> Values {
-    let mut values = sequence(call, 0)?.to_vec();
+    let mut values = copied(call)?;
     let at = match call.optional(2) {
         Some(_) => {
             let (at, n) = (call.int(2)?, values.len() as i64);
@@ -197,12 +242,12 @@ pub(super) fn sequence_insert(call: &Call<'_>) -> Values {
         }
         None => values.len(),
     };
-    values.insert(at, call.value(1)?.clone());
+    values.insert(at, call.copied(call.value(1)?)?);
     one_value(Value::Sequence(values))
 }
 
 pub(super) fn sequence_erase(call: &Call<'_>) -> Values {
-    let mut values = sequence(call, 0)?.to_vec();
+    let mut values = copied(call)?;
     let at = call.optional_ints(1)?.and_then(|at| at.first().copied()).unwrap_or(-1);
     values.remove(call.axis(at, values.len())?);
     one_value(Value::Sequence(values))
@@ -213,18 +258,20 @@ pub(super) fn split_to_sequence(call: &Call<'_>) -> Values {
     let axis = call.axis(call.int_or("axis", 0)?, x.rank())?;
     let n = x.shape()[axis];
     let (lengths, keeps) = match call.optional(1) {
-        None => (vec![1; n], call.int_or("keepdims", 1)? != 0),
+        None => (call.budget().collect(n, std::iter::repeat(1))?, call.int_or("keepdims", 1)? != 0),
         Some(value) => {
             let lengths = call.sizes(&call.ints(1)?)?;
             match (value.shape().is_some_and(|shape| shape.is_empty()), lengths.as_slice()) {
                 (true, &[length]) if length > 0 => {
-                    ((0..n).step_by(length).map(|at| length.min(n - at)).collect(), true)
+                    let lengths = (0..n).step_by(length).map(|at| length.min(n - at));
+                    (call.budget().collect(n.div_ceil(length), lengths)?, true)
                 }
                 (true, _) => return Err(call.error("parts have no length")),
                 _ => (lengths, true),
             }
         }
     };
+    call.budget().trace(lengths.len())?;
     let parts = x.split_with_sizes(lengths, axis as isize)?;
     let part =
         |x: Tensor| if keeps { Ok(x.into()) } else { x.squeeze(axis as isize).map(Value::from) };
@@ -251,20 +298,21 @@ pub(super) fn sequence_map(call: &Call<'_>) -> Values {
         for k in 0..call.inputs.len() {
             inputs.push(match call.value(k)? {
                 Value::Sequence(values) => match values.get(i) {
-                    Some(value) => value.clone(),
+                    Some(value) => call.copied(value)?,
                     None => return Err(call.error("its sequences are not equally long")),
                 },
-                other => other.clone(),
+                other => call.copied(other)?,
             });
         }
         let outputs = call.subgraph("body", inputs)?;
-        gathered.iter_mut().zip(outputs).for_each(|(values, value)| values.push(value));
+        keep(call, &mut gathered, outputs)?;
     }
     Ok(gathered.into_iter().map(Value::Sequence).collect())
 }
 
 pub(super) fn optional(call: &Call<'_>) -> Values {
-    one_value(Value::Optional(call.optional(0).cloned().map(Box::new)))
+    let value = call.optional(0).map(|value| call.copied(value)).transpose()?;
+    one_value(Value::Optional(value.map(Box::new)))
 }
 
 pub(super) fn optional_has_element(call: &Call<'_>) -> Values {
@@ -277,8 +325,8 @@ pub(super) fn optional_has_element(call: &Call<'_>) -> Values {
 
 pub(super) fn optional_get_element(call: &Call<'_>) -> Values {
     match call.value(0)? {
-        Value::Optional(Some(value)) => one_value((**value).clone()),
+        Value::Optional(Some(value)) => one_value(call.copied(value)?),
         Value::Optional(None) => Err(call.error("the optional has no value")),
-        value => one_value(value.clone()),
+        value => one_value(call.copied(value)?),
     }
 }

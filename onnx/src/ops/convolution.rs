@@ -3,6 +3,7 @@
 use super::integers::Dequantized;
 use super::one;
 use super::sample::{Border, Samples, linear_taps};
+use crate::host::numel;
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{
@@ -91,7 +92,7 @@ fn counts(call: &Call<'_>, name: &str, default: usize, n: usize) -> Result<Vec<u
     let counts: Option<Vec<usize>> = list.iter().map(count).collect();
     counts.filter(|counts| counts.len() == n).ok_or_else(|| {
         let reason = format!("{n} numbers from 0 to {MOST} are needed");
-        call.error(format!("attribute `{name}` is {list:?}, and {reason}"))
+        call.error(format!("attribute `{name}` has other numbers: {reason}"))
     })
 }
 
@@ -259,7 +260,10 @@ pub(super) fn conv_transpose(call: &Call<'_>) -> Values {
     let n = extents.len();
     let more = counts(call, "output_padding", 0, n)?;
     let whole: Vec<usize> = (0..n)
-        .map(|i| extents[i].saturating_sub(1) * windows.strides[i] + windows.reach(i) + more[i])
+        .map(|i| {
+            let steps = extents[i].saturating_sub(1).saturating_mul(windows.strides[i]);
+            steps.saturating_add(windows.reach(i) + more[i])
+        })
         .collect();
     let same = call.string_or("auto_pad", "NOTSET")?;
     let told = match call.ints_attribute("output_shape")?.filter(|shape| !shape.is_empty()) {
@@ -275,7 +279,7 @@ pub(super) fn conv_transpose(call: &Call<'_>) -> Values {
             return Err(call.error(format!("output_shape {shape:?} is not for {n} axes")));
         }
         None if same.starts_with("SAME") => {
-            Some((0..n).map(|i| extents[i] * windows.strides[i]).collect())
+            Some((0..n).map(|i| extents[i].saturating_mul(windows.strides[i])).collect())
         }
         None => None,
     };
@@ -309,7 +313,7 @@ pub(super) fn col2im(call: &Call<'_>) -> Values {
     let x = call.tensor(0)?;
     let (image, kernel) = (call.sizes(&call.ints(1)?)?, call.sizes(&call.ints(2)?)?);
     let windows = Windows::new(call, &image, kernel)?;
-    let size: usize = windows.kernel.iter().product();
+    let size = numel(&windows.kernel);
     let mut positions = Vec::new();
     for (i, &(before, after)) in windows.pads.iter().enumerate() {
         let room = (image[i] + before + after).checked_sub(windows.reach(i));
@@ -317,7 +321,7 @@ pub(super) fn col2im(call: &Call<'_>) -> Values {
         positions.push(room / windows.strides[i] + 1);
     }
     let fits = match *x.shape().dims() {
-        [batch, rows, columns] if rows % size == 0 && columns == positions.iter().product() => {
+        [batch, rows, columns] if rows % size == 0 && columns == numel(&positions) => {
             Some((batch, rows / size))
         }
         _ => None,
@@ -375,7 +379,7 @@ pub(super) fn deform_conv(call: &Call<'_>) -> Values {
         return Err(call.error(format!("input {} is no batch of images", x.shape())));
     };
     let (out, inner) = (weight.shape()[0], weight.shape()[1]);
-    let (size, points) = (windows.kernel.iter().product::<usize>(), rows * columns);
+    let (size, points) = (numel(&windows.kernel), numel(&[rows, columns]));
     if channels % parts != 0 || inner * groups != channels || out % groups != 0 {
         let shapes = format!("input {}, weight {}", x.shape(), weight.shape());
         return Err(call.error(format!("{groups} groups and {parts} of offsets: {shapes}")));

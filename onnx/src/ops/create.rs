@@ -7,6 +7,7 @@ use super::{dtype_attribute, one, one_value};
 use crate::attribute::Attribute;
 use crate::coded::CodedType;
 use crate::host::Host;
+use crate::proto::tensor_proto::DataType;
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{DType, Result, Scalar, Tensor};
@@ -14,7 +15,11 @@ use zyx_core::{DType, Result, Scalar, Tensor};
 type Values = Result<Vec<Value>>;
 
 pub(super) fn cast(call: &Call<'_>) -> Values {
-    let to = call.int_or("to", 0)? as i32;
+    // Before opset 6 the type is a name.
+    let to = match call.attribute("to") {
+        Some(Attribute::String(name)) => DataType::from_str_name(name).map_or(0, |to| to as i32),
+        _ => call.int_or("to", 0)? as i32,
+    };
     if to == 8 {
         return to_strings(call, call.value(0)?);
     }
@@ -39,9 +44,11 @@ pub(super) fn cast_like(call: &Call<'_>) -> Values {
 
 fn to_strings(call: &Call<'_>, value: &Value) -> Values {
     if let Value::Strings(..) = value {
-        return one_value(value.clone());
+        return one_value(call.copied(value)?);
     }
     let host = call.read(value)?;
+    // The longest number has 309 digits and is negative.
+    call.budget().ask_for(host.numbers().len(), size_of::<String>() + 310)?;
     let text = |x: &Scalar| match host.dtype() {
         DType::F64 => format!("{}", x.to_f64()),
         dtype if dtype.is_float() => format!("{}", x.to_f64() as f32),
@@ -62,7 +69,7 @@ pub(super) fn constant(call: &Call<'_>) -> Values {
         "value_strings",
     ];
     match names.iter().find_map(|name| call.attribute(name)) {
-        Some(Attribute::Tensor(value)) => one(value.clone()),
+        Some(Attribute::Tensor(value)) => one_value(call.copied(value)?),
         Some(Attribute::Int(n)) => one(Host::new([], DType::I64, vec![Scalar::from(*n)])),
         Some(Attribute::Float(x)) => one(Host::new([], DType::F32, vec![Scalar::from(*x)])),
         Some(Attribute::Ints(n)) => {

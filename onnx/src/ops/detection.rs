@@ -1,6 +1,7 @@
 //! What detectors do with boxes.
 
 use super::one;
+use crate::budget::Budget;
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{DType, Result, Tensor};
@@ -46,11 +47,13 @@ pub(super) fn non_max_suppression(call: &Call<'_>) -> Result<Vec<Value>> {
     for batch in 0..batches {
         for class in 0..classes {
             let scores = &scores[(batch * classes + class) * n..][..n];
+            call.budget().ask(0)?;
             let mut order: Vec<usize> =
                 (0..n).filter(|&i| least.is_none_or(|least| scores[i] > least)).collect();
             order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
             let mut kept: Vec<usize> = Vec::new();
             for i in order {
+                Budget::check_interrupt()?;
                 if kept.len() == most {
                     break;
                 }

@@ -12,6 +12,7 @@ pub(super) fn decoder(call: &Call<'_>) -> Result<Vec<Value>> {
     let bytes = match call.value(0)? {
         Value::Tensor(tensor) if tensor.dtype() == DType::U8 => {
             call.run.has_read.set(true);
+            call.budget().ask(tensor.numel())?;
             tensor.to_bytes()?
         }
         value => call.read(value)?.ints().iter().map(|&x| x as u8).collect(),
@@ -19,7 +20,13 @@ pub(super) fn decoder(call: &Call<'_>) -> Result<Vec<Value>> {
     let wrong = |error: &dyn std::fmt::Display| call.error(format!("its image: {error}"));
     let reader = image::ImageReader::new(Cursor::new(bytes));
     let reader = reader.with_guessed_format().map_err(|error| wrong(&error))?;
+    let mut reader = reader;
+    let mut limits = image::Limits::default();
+    limits.max_alloc = limits.max_alloc.map(|most| most.min(call.budget().left() as u64));
+    reader.limits(limits);
     let decoded = reader.decode().map_err(|error| wrong(&error))?;
+    let area = u64::from(decoded.width()) * u64::from(decoded.height());
+    call.budget().ask_for(area as usize, 8)?;
     let is_grey = !decoded.color().has_color();
     let pixels = decoded.into_rgb8();
     let (height, width) = (pixels.height() as usize, pixels.width() as usize);

@@ -1,7 +1,7 @@
 //! Elements by position: gathering, scattering, selecting, sorting.
 
 use super::{one, one_value};
-use crate::host::Host;
+use crate::host::numel;
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{DType, Result, Scalar, ScatterReduce, Shape, Tensor};
@@ -19,8 +19,8 @@ pub(super) fn gather(call: &Call<'_>) -> Values {
         let places = index.ints();
         let places: Vec<usize> = places.iter().map(|&i| call.axis(i, n)).collect::<Result<_>>()?;
         if let Some(host) = call.host(0) {
-            let inner: usize = shape[axis + 1..].iter().product();
-            let outer: usize = shape[..axis].iter().product();
+            let inner = numel(&shape[axis + 1..]);
+            let outer = numel(&shape[..axis]);
             let rows = (0..outer).flat_map(|o| places.iter().map(move |&i| (o * n + i) * inner));
             let at: Vec<usize> = rows.flat_map(|row| row..row + inner).collect();
             return one(host.pick(out, at));
@@ -33,9 +33,9 @@ pub(super) fn gather(call: &Call<'_>) -> Values {
         && shape.len() == 1
     {
         let places = call.ints(1)?;
-        let pick = |&i: &i64| call.axis(i, shape[0]).map(|i| strings[i].clone());
-        let strings = places.iter().map(pick).collect::<Result<_>>()?;
-        return one_value(Value::Strings(out, strings));
+        let pick = |&i: &i64| call.axis(i, shape[0]).map(|i| strings[i].as_str());
+        let picked: Vec<&str> = places.iter().map(pick).collect::<Result<_>>()?;
+        return one_value(Value::Strings(out, call.texts(&picked)?));
     }
     let index = from_front(&call.tensor(1)?.flatten(), shape[axis])?;
     one(call.tensor(0)?.index_select(axis as isize, &index)?.reshape(out)?)
@@ -89,10 +89,10 @@ pub(super) fn gather_nd(call: &Call<'_>) -> Values {
             format!("index {} does not fit {} ({batch} batch axes)", index.shape(), x.shape());
         return Err(call.error(reason));
     }
-    let outer: usize = x.shape()[..batch].iter().product();
-    let middle: usize = x.shape()[batch..batch + depth].iter().product();
-    let inner: usize = x.shape()[batch + depth..].iter().product();
-    let rows: usize = index.shape()[batch..index.rank() - 1].iter().product();
+    let outer = numel(&x.shape()[..batch]);
+    let middle = numel(&x.shape()[batch..batch + depth]);
+    let inner = numel(&x.shape()[batch + depth..]);
+    let rows = numel(&index.shape()[batch..index.rank() - 1]);
     let at = flat_positions(&index, &x.shape()[batch..batch + depth])?.reshape([outer, rows])?;
     let base = Tensor::iota(outer, DType::I64, x.device()).mul(middle as i64)?.unsqueeze(1)?;
     let at = at.add(base)?.flatten().unchecked_indices();
@@ -132,9 +132,9 @@ pub(super) fn scatter_nd(call: &Call<'_>) -> Values {
     if index.rank() == 0 || depth > x.rank() {
         return Err(call.error(format!("index {} does not fit {}", index.shape(), x.shape())));
     }
-    let outer: usize = x.shape()[..depth].iter().product();
-    let inner: usize = x.shape()[depth..].iter().product();
-    let rows: usize = index.shape()[..index.rank() - 1].iter().product();
+    let outer = numel(&x.shape()[..depth]);
+    let inner = numel(&x.shape()[depth..]);
+    let rows = numel(&index.shape()[..index.rank() - 1]);
     let at = flat_positions(&index, &x.shape()[..depth])?.reshape([rows, 1])?;
     let at = at.broadcast_to([rows, inner])?;
     let (flat, src) = (x.reshape([outer, inner])?, src.reshape([rows, inner])?);
@@ -148,6 +148,7 @@ pub(super) fn scatter_nd(call: &Call<'_>) -> Values {
 pub(super) fn non_zero(call: &Call<'_>) -> Values {
     call.run.has_read.set(true);
     let x = call.tensor(0)?;
+    call.budget().ask_for(x.numel(), size_of::<i64>())?;
     let found = x.nonzero()?;
     one(found.transpose(0, 1)?)
 }
@@ -179,7 +180,6 @@ pub(super) fn topk(call: &Call<'_>) -> Values {
 /// Values in order of size or of appearance, the first place of each, where each element's is, and how many.
 pub(super) fn unique(call: &Call<'_>) -> Values {
     let x = call.tensor(0)?;
-    call.run.has_read.set(true);
     let sorted = call.int_or("sorted", 1)? != 0;
     let axis = call.int_attribute("axis")?.map(|axis| call.axis(axis, x.rank())).transpose()?;
     // Rows of what is compared, on the host.
@@ -191,8 +191,10 @@ pub(super) fn unique(call: &Call<'_>) -> Values {
             front.reshape([n, x.numel().checked_div(n).unwrap_or(0)])?
         }
     };
-    let host = Host::read(&rows)?;
+    let host = call.read_tensor(&rows)?;
     let (n, width) = (rows.shape()[0], rows.shape()[1]);
+    // A position, a group and the lists that are made of them.
+    call.budget().ask_for(n, 2 * size_of::<Vec<usize>>() + 6 * size_of::<usize>())?;
     let row = |i: usize| &host.numbers()[i * width..(i + 1) * width];
     let compare = |a: &usize, b: &usize| {
         let pairs = row(*a).iter().zip(row(*b));
@@ -233,6 +235,10 @@ pub(super) fn unique(call: &Call<'_>) -> Values {
 pub(super) fn tensor_scatter(call: &Call<'_>) -> Values {
     let (cache, update) = (call.tensor(0)?, call.tensor(1)?);
     let axis = call.axis(call.int_or("axis", -2)?, cache.rank())?;
+    if update.rank() != cache.rank() {
+        let (cache, update) = (cache.shape(), update.shape());
+        return Err(call.error(format!("an update {update} of a cache {cache}")));
+    }
     let (n, written) = (cache.shape()[axis], update.shape()[axis]);
     let batch = cache.shape()[0];
     let mut column = vec![1; cache.rank()];

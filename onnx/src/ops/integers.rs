@@ -4,6 +4,7 @@
 //! for which processors have instructions, and sums of a model's weights are computed once.
 
 use super::convolution::{self, Placed};
+use crate::host::numel;
 use crate::run::{Call, Kept};
 use crate::value::Value;
 use zyx_core::{DType, Result, Tensor};
@@ -77,7 +78,7 @@ impl Codes {
         Ok(match &self.zero {
             Zero::Known(0) => None,
             Zero::Known(zero) => Some(Tensor::scalar(*zero as i32, self.numbers.device())),
-            Zero::Some(zero) if zero.rank() != 1 => Some(zero.clone()),
+            Zero::Some(zero) if zero.rank() != 1 || axis >= rank => Some(zero.clone()),
             Zero::Some(zero) => {
                 let mut shape = vec![1; rank];
                 shape[axis] = zero.numel();
@@ -159,7 +160,7 @@ pub(super) fn convolution(call: &Call<'_>, x: &Codes, weight: &Codes) -> Result<
         let of_windows = placed.slide(&padded, &ones, None)?;
         let outputs = w.shape()[0] / placed.groups;
         let of_windows = of_windows.repeat_interleave(outputs, 1)?;
-        let n: usize = w.shape()[1..].iter().product();
+        let n = numel(&w.shape()[1..]);
         sums = sums.sub(of_windows.sub((zero as i32).wrapping_mul(n as i32))?.mul(q)?)?;
     }
     Ok(sums)
@@ -173,7 +174,7 @@ impl Dequantized {
         weight: &Dequantized,
     ) -> Result<Option<Tensor>> {
         let shape = weight.codes.numbers.shape();
-        let n: usize = shape.get(1..).unwrap_or_default().iter().product();
+        let n = numel(shape.get(1..).unwrap_or_default());
         if !x.is_one() || !weight.differs_along(0) || !x.may_multiply(weight, n) {
             return Ok(None);
         }

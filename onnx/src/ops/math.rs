@@ -4,7 +4,7 @@
 
 use super::one;
 use super::strings::places;
-use crate::host::{Host, common};
+use crate::host::{Host, common, numel};
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::ops::{BinaryOp, UnaryOp};
@@ -32,6 +32,7 @@ fn binary(
     on_tensors: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
 ) -> Values {
     if let Some([x, y]) = call.hosts().as_deref()
+        && call.attribute("axis").is_none()
         && let Some(host) = x.binary(op, y)
     {
         return one(host);
@@ -42,7 +43,7 @@ fn binary(
 
 /// Two tensors of one dtype: the standard converts nothing.
 fn operands(call: &Call<'_>) -> Result<(Tensor, Tensor)> {
-    let (x, y) = (call.tensor(0)?, call.tensor(1)?);
+    let (x, y) = aligned(call)?;
     match x.dtype() == y.dtype() {
         true => Ok((x, y)),
         false => Err(call.error(format!(
@@ -50,6 +51,19 @@ fn operands(call: &Call<'_>) -> Result<(Tensor, Tensor)> {
             x.dtype(),
             y.dtype()
         ))),
+    }
+}
+
+/// The first two inputs. Before opset 7 the second one may lie along axes from `axis` on.
+fn aligned(call: &Call<'_>) -> Result<(Tensor, Tensor)> {
+    let (x, y) = (call.tensor(0)?, call.tensor(1)?);
+    match call.int_attribute("axis")? {
+        Some(axis) if call.opset() < 7 => {
+            let behind = x.rank().saturating_sub(call.axis(axis, x.rank())? + y.rank());
+            let y = y.reshape([y.shape().dims(), &vec![1; behind]].concat())?;
+            Ok((x, y))
+        }
+        _ => Ok((x, y)),
     }
 }
 
@@ -81,7 +95,7 @@ pub(super) fn modulo(call: &Call<'_>) -> Values {
 
 /// Base and exponent may differ in type; the result has the base's.
 pub(super) fn pow(call: &Call<'_>) -> Values {
-    let (x, y) = (call.tensor(0)?, call.tensor(1)?);
+    let (x, y) = aligned(call)?;
     let exponent = match call.host(1) {
         Some(host)
             if host.numbers().len() == 1 && host.shape().is_empty() && x.dtype().is_float() =>
@@ -279,8 +293,11 @@ pub(super) fn celu(call: &Call<'_>) -> Values {
 }
 
 pub(super) fn selu(call: &Call<'_>) -> Values {
-    let alpha = call.float_or("alpha", 1.673_263_192_176_818_8)?;
-    let gamma = call.float_or("gamma", 1.050_700_902_938_842_8)?;
+    let (alpha, gamma) = match call.opset() >= 6 {
+        true => (1.673_263_192_176_818_8, 1.050_700_902_938_842_8),
+        false => (1.6732, 1.0507),
+    };
+    let (alpha, gamma) = (call.float_or("alpha", alpha)?, call.float_or("gamma", gamma)?);
     let x = call.tensor(0)?;
     one(x.elu(alpha).mul(gamma)?)
 }
@@ -305,7 +322,12 @@ pub(super) fn hard_swish(call: &Call<'_>) -> Values {
 }
 
 pub(super) fn prelu(call: &Call<'_>) -> Values {
-    let (x, slope) = operands(call)?;
+    let (x, mut slope) = operands(call)?;
+    // Before opset 7 a vector is one number for each channel.
+    if call.opset() < 7 && slope.rank() == 1 && slope.numel() > 1 {
+        slope =
+            slope.reshape([&[slope.numel()], &vec![1; x.rank().saturating_sub(2)][..]].concat())?;
+    }
     one(x.lt(0)?.where_(x.mul(&slope)?, &x)?)
 }
 
@@ -336,35 +358,39 @@ pub(super) fn softsign(call: &Call<'_>) -> Values {
 }
 
 /// Before opset 13 the tensor counts as a matrix whose rows begin at the axis.
-fn along(call: &Call<'_>, f: impl Fn(&Tensor, isize) -> Result<Tensor>) -> Values {
-    let x = call.tensor(0)?;
-    if call.opset() >= 13 {
+pub(super) fn along(
+    call: &Call<'_>,
+    x: &Tensor,
+    opset: i64,
+    f: fn(&Tensor, isize) -> Result<Tensor>,
+) -> Result<Tensor> {
+    if opset >= 13 {
         let axis = call.axis(call.int_or("axis", -1)?, x.rank())?;
-        return one(f(&x, axis as isize)?);
+        return f(x, axis as isize);
     }
     let axis = call.int_or("axis", 1)?;
     let axis = if axis == x.rank() as i64 { x.rank() } else { call.axis(axis, x.rank())? };
-    let columns: usize = x.shape()[axis..].iter().product();
-    let rows: usize = x.shape()[..axis].iter().product();
-    one(f(&x.reshape([rows, columns])?, 1)?.reshape(x.shape())?)
+    let columns = numel(&x.shape()[axis..]);
+    let rows = numel(&x.shape()[..axis]);
+    f(&x.reshape([rows, columns])?, 1)?.reshape(x.shape())
 }
 
 pub(super) fn softmax(call: &Call<'_>) -> Values {
-    along(call, |x, axis| x.softmax(axis))
+    one(along(call, &call.tensor(0)?, call.opset(), |x, axis| x.softmax(axis))?)
 }
 
 pub(super) fn log_softmax(call: &Call<'_>) -> Values {
-    along(call, |x, axis| x.log_softmax(axis))
+    one(along(call, &call.tensor(0)?, call.opset(), |x, axis| x.log_softmax(axis))?)
 }
 
 pub(super) fn hardmax(call: &Call<'_>) -> Values {
-    along(call, |x, axis| {
+    one(along(call, &call.tensor(0)?, call.opset(), |x, axis| {
         let n = x.shape()[axis as usize];
         let hot = x.argmax(axis)?.one_hot(n)?;
         let mut order: Vec<isize> = (0..x.rank() as isize - 1).collect();
         order.insert(axis as usize, x.rank() as isize - 1);
         Ok(hot.permute(order)?.cast(x.dtype()))
-    })
+    })?)
 }
 
 /// Rounds toward zero; bits of integers that do not fit are lost, floats saturate.

@@ -2,6 +2,7 @@
 
 use super::one;
 use super::random::fresh_seed;
+use crate::host::numel;
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{DType, Pool, Result, Rng, Tensor};
@@ -126,7 +127,7 @@ pub(super) fn local_response(call: &Call<'_>) -> Values {
     let bias = call.float_or("bias", 1.0)?;
     let wide = x.cast(x.dtype().accumulator());
     let (batch, channels) = (x.shape()[0], x.shape()[1]);
-    let inner: usize = x.shape()[2..].iter().product();
+    let inner = numel(&x.shape()[2..]);
     let before = (size - 1) / 2;
     let squares = wide.square().reshape([batch, channels, inner])?;
     let squares = squares.pad([(0, 0), (before, size - 1 - before), (0, 0)])?;
@@ -163,7 +164,7 @@ pub(super) fn dropout(call: &Call<'_>) -> Values {
     let kept_as = if call.opset() >= 10 { DType::Bool } else { x.dtype() };
     if ratio == 0.0 {
         let kept = Tensor::ones(x.shape(), kept_as, call.device());
-        return Ok(vec![call.value(0)?.clone(), kept.into()]);
+        return Ok(vec![call.copied(call.value(0)?)?, kept.into()]);
     }
     let seed = match call.int_attribute("seed")? {
         Some(seed) => seed as u64,

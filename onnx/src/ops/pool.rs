@@ -2,6 +2,7 @@
 
 use super::convolution::{Windows, array, padding, spatial};
 use super::one;
+use crate::host::numel;
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{DType, Pool, Result, Scalar, Shape, Tensor};
@@ -29,21 +30,26 @@ fn pool_of<const N: usize>(windows: &Windows) -> Pool<N> {
 }
 
 /// The windows of a pool. With `ceil_mode` they may reach beyond the padding as long as they begin before what is
-/// padded at the end; that many elements more are needed.
+/// padded at the end; that many elements more are needed. Without it, windows larger than the image are one where less
+/// than a stride is missing, as in onnxruntime; the standard has none.
 fn windows_of(call: &Call<'_>, x: &Tensor) -> Result<(Windows, Vec<(usize, usize)>)> {
     let extents = spatial(call, x)?;
     let kernel = call.ints_attribute("kernel_shape")?;
     let kernel = kernel.ok_or_else(|| call.error("it has no attribute `kernel_shape`"))?;
     let windows = Windows::new(call, &extents, call.sizes(&kernel)?)?;
     let mut needed = windows.pads.clone();
-    if call.flag("ceil_mode")? {
-        for (i, &extent) in extents.iter().enumerate() {
-            let (before, after) = windows.pads[i];
-            let (padded, reach, stride) =
-                (before + extent + after, windows.reach(i), windows.strides[i]);
+    let ceils = call.flag("ceil_mode")?;
+    for (i, &extent) in extents.iter().enumerate() {
+        let (before, after) = windows.pads[i];
+        let (padded, reach, stride) =
+            (before + extent + after, windows.reach(i), windows.strides[i]);
+        let missing = reach.saturating_sub(padded);
+        if ceils {
             let last = padded.saturating_sub(reach).div_ceil(stride) * stride;
             let last = if last >= before + extent { last.saturating_sub(stride) } else { last };
             needed[i].1 += (last + reach).saturating_sub(padded);
+        } else if extent > 0 && missing < stride {
+            needed[i].1 += missing;
         }
     }
     Ok((windows, needed))
@@ -76,8 +82,8 @@ pub(super) fn max(call: &Call<'_>) -> Values {
         }
         other => return Err(call.error(format!("attribute `storage_order` is {other}"))),
     }
-    let images = x.shape()[0] * x.shape()[1];
-    let numel: usize = extents.iter().product();
+    let images = numel(&x.shape()[..2]);
+    let numel = numel(&extents);
     let mut shape = vec![1; x.rank()];
     shape[..2].copy_from_slice(&x.shape()[..2]);
     let image = Tensor::iota(images, DType::I64, call.device()).mul(numel as i64)?;
@@ -124,8 +130,12 @@ pub(super) fn averages(call: &Call<'_>, x: &Tensor, all_count: bool) -> Result<T
 }
 
 fn order(call: &Call<'_>) -> Result<f64> {
-    let p = call.int_or("p", 2)?;
-    if p > 0 { Ok(p as f64) } else { Err(call.error(format!("attribute `p` is {p}"))) }
+    // Before opset 2 it is a float.
+    let p = match call.opset() >= 2 {
+        true => call.int_or("p", 2)? as f64,
+        false => call.float_or("p", 2.0)?,
+    };
+    if p > 0.0 { Ok(p) } else { Err(call.error(format!("attribute `p` is {p}"))) }
 }
 
 pub(super) fn lp(call: &Call<'_>) -> Values {
@@ -167,7 +177,8 @@ pub(super) fn max_unpool(call: &Call<'_>) -> Values {
     let mut own = x.shape()[..2].to_vec();
     for (i, &n) in extents.iter().enumerate() {
         let (before, after) = windows.pads[i];
-        let whole = n.saturating_sub(1) * windows.strides[i] + windows.kernel[i];
+        let steps = n.saturating_sub(1).saturating_mul(windows.strides[i]);
+        let whole = steps.saturating_add(windows.kernel[i]);
         own.push(whole.saturating_sub(before + after));
     }
     let numel = Shape::from(own.as_slice()).checked_numel();

@@ -9,24 +9,25 @@ use super::one;
 use crate::coded::{Coded, CodedType, Powers, Rounding};
 use crate::run::Call;
 use crate::value::Value;
+use std::borrow::Cow;
 use zyx_core::{DType, Result, Tensor};
 
 type Values = Result<Vec<Value>>;
 
 /// Runs an operator that only moves elements on the codes of its inputs, if they are coded.
 pub(super) fn moved(call: &Call<'_>, on_tensors: fn(&Call<'_>) -> Values) -> Values {
-    let Some(kind) = call.inputs.iter().flatten().find_map(|value| match value {
+    let Some(kind) = call.inputs.iter().flatten().find_map(|value| match &**value {
         Value::Coded(coded) => Some(coded.kind),
         _ => None,
     }) else {
         return on_tensors(call);
     };
-    let codes = |value: &Option<Value>| match value {
+    let codes = |value: &Option<Cow<'_, Value>>| match value.as_deref() {
         Some(Value::Coded(coded)) if coded.kind != kind => {
             Err(call.error(format!("its inputs are {kind:?} and {:?}", coded.kind)))
         }
         Some(Value::Coded(coded)) => Ok(Some(Value::Tensor(coded.codes.clone()))),
-        other => Ok(other.clone()),
+        other => other.map(|value| call.copied(value)).transpose(),
     };
     let inputs = call.inputs.iter().map(codes).collect::<Result<_>>()?;
     let outputs = on_tensors(&call.with_inputs(inputs))?;

@@ -1,5 +1,7 @@
 //! `RNN`, `GRU` and `LSTM`: unrolled over time, with the products of all inputs before the first step.
 
+use super::quantize::{Dynamic, dynamic};
+use crate::budget::Budget;
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{DType, Result, Tensor};
@@ -8,7 +10,7 @@ type Values = Result<Vec<Value>>;
 
 /// A function of an element by its name, with its parameters.
 #[derive(Clone, Debug)]
-struct Activation {
+pub(super) struct Activation {
     kind: Kind,
     alpha: f64,
     beta: f64,
@@ -45,7 +47,23 @@ const ACTIVATIONS: [(&str, Kind, Option<f64>, Option<f64>); 11] = [
 ];
 
 impl Activation {
-    fn of(&self, x: &Tensor) -> Result<Tensor> {
+    /// The function of a name, with parameters that are given or its own; those that it has not are not asked for.
+    pub(super) fn named(
+        call: &Call<'_>,
+        name: &str,
+        alpha: impl FnOnce() -> Option<f64>,
+        beta: impl FnOnce() -> Option<f64>,
+    ) -> Result<Activation> {
+        let row = ACTIVATIONS.iter().find(|row| row.0.eq_ignore_ascii_case(name));
+        let Some(&(_, kind, own_alpha, own_beta)) = row else {
+            return Err(call.error(format!("activation `{name}` is not known")));
+        };
+        let alpha = own_alpha.map_or(0.0, |own| alpha().unwrap_or(own));
+        let beta = own_beta.map_or(0.0, |own| beta().unwrap_or(own));
+        Ok(Activation { kind, alpha, beta })
+    }
+
+    pub(super) fn of(&self, x: &Tensor) -> Result<Tensor> {
         let Activation { kind, alpha, beta } = *self;
         let y = match kind {
             Kind::Relu => x.relu(),
@@ -72,19 +90,9 @@ fn activations(call: &Call<'_>, defaults: &[&str], directions: usize) -> Result<
         Ok::<_, zyx_core::Error>(call.floats_attribute(name)?.unwrap_or_default().into_iter())
     };
     let (mut alphas, mut betas) = (parameters("activation_alpha")?, parameters("activation_beta")?);
-    let mut found = Vec::new();
-    for name in &names {
-        let row = ACTIVATIONS.iter().find(|row| *row.0 == name.to_ascii_lowercase());
-        let Some(&(_, kind, alpha, beta)) = row else {
-            return Err(call.error(format!("activation `{name}` is not known")));
-        };
-        let taken = |default: Option<f64>, given: &mut std::vec::IntoIter<f32>| {
-            default.map_or(0.0, |default| given.next().map_or(default, f64::from))
-        };
-        let (alpha, beta) = (taken(alpha, &mut alphas), taken(beta, &mut betas));
-        found.push(Activation { kind, alpha, beta });
-    }
-    Ok(found)
+    let next = |list: &mut std::vec::IntoIter<f32>| list.next().map(f64::from);
+    let named = |name| Activation::named(call, name, || next(&mut alphas), || next(&mut betas));
+    names.iter().map(|name| name.as_str()).map(named).collect()
 }
 
 /// One direction of a layer.
@@ -99,6 +107,14 @@ struct Cell {
     activations: Vec<Activation>,
     clip: Option<f64>,
     hidden: usize,
+    /// Whether inputs and states are quantised before they are multiplied by weights.
+    quantises: bool,
+}
+
+/// The numbers that a tensor stands for when it is quantised by its own range.
+fn requantised(call: &Call<'_>, x: &Tensor) -> Result<Tensor> {
+    let Dynamic { scale, zero_point, codes } = dynamic(call, x)?;
+    codes.cast(x.dtype()).sub(zero_point.cast(x.dtype()))?.mul(scale)
 }
 
 impl Cell {
@@ -115,8 +131,9 @@ impl Cell {
     }
 
     /// The product of a state with the weights of gates `from..to`, and its bias.
-    fn product(&self, state: &Tensor, from: usize, to: usize) -> Result<Tensor> {
+    fn product(&self, call: &Call<'_>, state: &Tensor, from: usize, to: usize) -> Result<Tensor> {
         let columns = from * self.hidden..to * self.hidden;
+        let state = if self.quantises { &requantised(call, state)? } else { state };
         let y = state.matmul(&self.recurrent.slice(1, columns.clone())?)?;
         match &self.bias {
             Some(bias) => y.add(bias.slice(0, columns)?),
@@ -128,19 +145,19 @@ impl Cell {
 /// A step: from the inputs at a time and the states to the next states.
 type Step = fn(&Call<'_>, &Cell, &Tensor, &[Tensor]) -> Result<Vec<Tensor>>;
 
-fn rnn_step(_: &Call<'_>, cell: &Cell, x: &Tensor, states: &[Tensor]) -> Result<Vec<Tensor>> {
-    Ok(vec![cell.activated(0, &x.add(cell.product(&states[0], 0, 1)?)?)?])
+fn rnn_step(call: &Call<'_>, cell: &Cell, x: &Tensor, states: &[Tensor]) -> Result<Vec<Tensor>> {
+    Ok(vec![cell.activated(0, &x.add(cell.product(call, &states[0], 0, 1)?)?)?])
 }
 
 /// Gates are update, reset and hidden.
 fn gru_step(call: &Call<'_>, cell: &Cell, x: &Tensor, states: &[Tensor]) -> Result<Vec<Tensor>> {
     let h = &states[0];
-    let gates = x.slice(-1, ..2 * cell.hidden)?.add(cell.product(h, 0, 2)?)?;
+    let gates = x.slice(-1, ..2 * cell.hidden)?.add(cell.product(call, h, 0, 2)?)?;
     let update = cell.activated(0, &cell.gate(&gates, 0)?)?;
     let reset = cell.activated(0, &cell.gate(&gates, 1)?)?;
     let recurrent = match call.flag("linear_before_reset")? {
-        true => reset.mul(cell.product(h, 2, 3)?)?,
-        false => cell.product(&reset.mul(h)?, 2, 3)?,
+        true => reset.mul(cell.product(call, h, 2, 3)?)?,
+        false => cell.product(call, &reset.mul(h)?, 2, 3)?,
     };
     let new = cell.activated(1, &cell.gate(x, 2)?.add(recurrent)?)?;
     Ok(vec![update.neg().add(1.0)?.mul(&new)?.add(update.mul(h)?)?])
@@ -149,7 +166,7 @@ fn gru_step(call: &Call<'_>, cell: &Cell, x: &Tensor, states: &[Tensor]) -> Resu
 /// Gates are input, output, forget and cell.
 fn lstm_step(call: &Call<'_>, cell: &Cell, x: &Tensor, states: &[Tensor]) -> Result<Vec<Tensor>> {
     let (h, c) = (&states[0], &states[1]);
-    let gates = x.add(cell.product(h, 0, 4)?)?;
+    let gates = x.add(cell.product(call, h, 0, 4)?)?;
     // Peepholes are in the order input, output, forget, too.
     let gate = |i: usize, c: &Tensor| {
         let gate = cell.gate(&gates, i)?;
@@ -179,6 +196,31 @@ struct Layer {
     step: Step,
 }
 
+/// An LSTM whose weights are integers, `[directions, inputs, gates * hidden]`, with scales and zero points behind the
+/// other inputs; inputs and states are quantised when they are multiplied.
+pub(super) fn dynamic_quantize_lstm(call: &Call<'_>) -> Values {
+    let weight = |i: usize, scale: usize| -> Result<Option<Value>> {
+        let wide = |x: Tensor| {
+            // One number, or one for each column, of each direction.
+            let x = x.cast(DType::F32);
+            if x.rank() == 1 { x.reshape([x.numel(), 1, 1]) } else { x.unsqueeze(1) }
+        };
+        let mut codes = call.tensor(i)?.cast(DType::F32);
+        if let Some(zero) = call.optional_tensor(scale + 1)? {
+            codes = codes.sub(wide(zero)?)?;
+        }
+        Ok(Some(codes.mul(wide(call.tensor(scale)?)?)?.transpose(-1, -2)?.into()))
+    };
+    let inputs = call.inputs.iter().take(8);
+    let mut inputs: Vec<Option<Value>> = inputs.map(|value| value.as_deref().cloned()).collect();
+    let (w, r) = (weight(1, 8)?, weight(2, 10)?);
+    inputs.splice(1..3, [w, r]);
+    let activations = &["Sigmoid", "Tanh", "Tanh"];
+    let (states, peepholes) = (&[5, 6], Some(7));
+    let layer = Layer { gates: 4, states, peepholes, activations, step: lstm_step };
+    run_layer(&call.with_inputs(inputs), &layer, true)
+}
+
 pub(super) fn rnn(call: &Call<'_>) -> Values {
     let activations = &["Tanh"];
     run(call, &Layer { gates: 1, states: &[5], peepholes: None, activations, step: rnn_step })
@@ -196,6 +238,10 @@ pub(super) fn lstm(call: &Call<'_>) -> Values {
 }
 
 fn run(call: &Call<'_>, layer: &Layer) -> Values {
+    run_layer(call, layer, false)
+}
+
+fn run_layer(call: &Call<'_>, layer: &Layer, quantises: bool) -> Values {
     let (x, weight, recurrent) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
     let batch_first = call.flag("layout")?;
     let reverse: &[bool] = match call.string_or("direction", "forward")? {
@@ -214,7 +260,7 @@ fn run(call: &Call<'_>, layer: &Layer) -> Values {
     else {
         return Err(wrong());
     };
-    let n = layer.gates * hidden;
+    let n = hidden.saturating_mul(layer.gates);
     if directions != reverse.len() || rows != n || weight.shape().dims() != [directions, n, size] {
         return Err(wrong());
     }
@@ -225,6 +271,8 @@ fn run(call: &Call<'_>, layer: &Layer) -> Values {
         let reason = format!("{found} activations, {per_direction} are needed per direction");
         return Err(call.error(reason));
     }
+    // A step is a dozen of pending tensors.
+    call.budget().trace(time.saturating_mul(12 * directions))?;
     let clip = call.float_attribute("clip")?.filter(|&clip| clip > 0.0);
     let bias = call.optional_tensor(3)?;
     let lengths = call.optional_tensor(4)?;
@@ -239,6 +287,7 @@ fn run(call: &Call<'_>, layer: &Layer) -> Values {
             None => Tensor::zeros([directions, batch, hidden], x.dtype(), call.device()),
         });
     }
+    let x = if quantises { requantised(call, &x)? } else { x };
     // For each direction the outputs of all times, and the last states.
     let mut outputs = Vec::new();
     let mut last: Vec<Vec<Tensor>> = vec![Vec::new(); initial.len()];
@@ -259,10 +308,12 @@ fn run(call: &Call<'_>, layer: &Layer) -> Values {
             activations: activations[d * per_direction..(d + 1) * per_direction].to_vec(),
             clip,
             hidden,
+            quantises,
         };
         let mut states = initial.iter().map(of).collect::<Result<Vec<_>>>()?;
         let mut steps = Vec::with_capacity(time);
         for i in 0..time {
+            Budget::check_interrupt()?;
             let t = if reverse { time - 1 - i } else { i };
             let next =
                 (layer.step)(call, &cell, &cell.input.select_index(0, t as isize)?, &states)?;

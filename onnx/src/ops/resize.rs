@@ -2,6 +2,7 @@
 //! input. Which, and with what weights, is computed on the host.
 
 use super::one;
+use crate::budget::Budget;
 use crate::host::Host;
 use crate::run::Call;
 use crate::value::Value;
@@ -154,7 +155,8 @@ impl Resize {
         };
         let scale = if self.antialias { scale.min(1.0) } else { 1.0 };
         let first = (-radius / scale).floor() as i64 + 1;
-        let tap = |i: i64| (low as i64 + i, kernel((scale * (i as f64 - behind)).abs()));
+        let tap =
+            |i: i64| ((low as i64).saturating_add(i), kernel((scale * (i as f64 - behind)).abs()));
         let mut taps: Vec<(i64, f64)> = (first..2 - first).map(tap).collect();
         if self.antialias {
             normalise(&mut taps);
@@ -189,12 +191,16 @@ impl Resize {
         Ok(Some(x.interpolate(&size, mode, corners)?))
     }
 
-    fn along(&self, x: &Tensor, axis: usize, of: Axis) -> Result<Tensor> {
+    fn along(&self, call: &Call<'_>, x: &Tensor, axis: usize, of: Axis) -> Result<Tensor> {
         let last = of.n as i64 - 1;
+        // Positions and weights, and numbers and bytes that are made of them.
+        let width = if self.antialias { (4.0 / of.scale).max(4.0) as usize } else { 4 };
+        call.budget().ask_for(of.m.saturating_mul(width), 6 * size_of::<f64>())?;
         let places: Vec<f64> = (0..of.m).map(|i| of.place(i, self.coordinates)).collect();
         let mut count = 0;
         let (mut positions, mut weights) = (Vec::new(), Vec::new());
         for &at in &places {
+            Budget::check_interrupt()?;
             let mut taps = self.taps(at, of.scale);
             if self.exclude_outside {
                 taps.iter_mut()
@@ -314,7 +320,8 @@ fn resized(
             scales.enumerate().map(pair).collect()
         }
         (scales, sizes) => {
-            let reason = format!("scales {scales:?} and sizes {sizes:?} for {count} axes");
+            let [scales, sizes] = [scales, sizes].map(|list| list.map_or(0, |list| list.len()));
+            let reason = format!("{scales} scales and {sizes} sizes for {count} axes");
             return Err(call.error(reason));
         }
     };
@@ -330,7 +337,7 @@ fn resized(
         _ => whole(),
     };
     if roi.len() != 2 * count {
-        return Err(call.error(format!("region {roi:?} is not for {count} axes")));
+        return Err(call.error(format!("a region of {} numbers for {count} axes", roi.len())));
     }
     let discrete = matches!(options.mode, Mode::Nearest(_));
     let wide = match x.dtype() {
@@ -362,7 +369,7 @@ fn resized(
         if call.node.kind == "Resize" && call.opset() < 11 && scale < 1.0 && discrete {
             options.mode = Mode::Nearest(Rounding::Ceil);
         }
-        y = options.along(&y, axis, of)?;
+        y = options.along(call, &y, axis, of)?;
     }
     if x.dtype().is_float() || discrete {
         return one(y.cast(x.dtype()));

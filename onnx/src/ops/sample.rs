@@ -2,6 +2,7 @@
 
 use super::convolution::spatial;
 use super::one;
+use crate::host::numel;
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{DType, Result, Tensor};
@@ -86,7 +87,7 @@ impl<'a> Samples<'a> {
         of: Option<&Tensor>,
     ) -> Result<Samples<'a>> {
         let (channels, extents) = (image.shape()[1], &image.shape()[2..]);
-        let numel: usize = extents.iter().product();
+        let numel = numel(extents);
         let of = match of {
             Some(of) => of.cast(DType::I64),
             None => Tensor::iota(shape[0], DType::I64, image.device()),
@@ -108,7 +109,7 @@ impl<'a> Samples<'a> {
         }
         let mut parts = vec![Part { at: self.base.clone(), inside: None, weight: None }];
         for (i, (taps, &n)) in taps.iter().zip(self.extents).enumerate() {
-            let stride: usize = self.extents[i + 1..].iter().product();
+            let stride = numel(&self.extents[i + 1..]);
             let mut next = Vec::new();
             for tap in taps {
                 let moved = self.border.moved(&tap.position, n)?;

@@ -1,7 +1,7 @@
 //! Shapes, and movement of elements without computing.
 
 use super::{one, one_value};
-use crate::host::{Host, indices};
+use crate::host::{Host, indices, numel};
 use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{DType, PadMode, Result, Scalar, Shape, Tensor};
@@ -9,7 +9,7 @@ use zyx_core::{DType, PadMode, Result, Scalar, Shape, Tensor};
 type Values = Result<Vec<Value>>;
 
 pub(super) fn identity(call: &Call<'_>) -> Values {
-    one(call.value(0)?.clone())
+    one_value(call.copied(call.value(0)?)?)
 }
 
 pub(super) fn shape(call: &Call<'_>) -> Values {
@@ -21,18 +21,25 @@ pub(super) fn shape(call: &Call<'_>) -> Values {
 }
 
 pub(super) fn size(call: &Call<'_>) -> Values {
-    let n: usize = call.shape(0)?.iter().product();
+    let n = numel(&call.shape(0)?);
     one(Host::new([], DType::I64, vec![Scalar::from(n as i64)]))
+}
+
+fn check_rank(call: &Call<'_>, rank: usize) -> Result<()> {
+    match rank <= Shape::MAX_RANK {
+        true => Ok(()),
+        false => Err(call.error(format!("{rank} axes are more than {}", Shape::MAX_RANK))),
+    }
 }
 
 /// The value in another shape of as many elements.
 fn reshaped(call: &Call<'_>, value: &Value, shape: Vec<usize>) -> Values {
+    check_rank(call, shape.len())?;
     match value {
-        Value::Host(host) if host.numbers().len() == shape.iter().product() => {
-            one(host.reshape(shape))
-        }
-        Value::Strings(_, strings) if strings.len() == shape.iter().product() => {
-            one_value(Value::Strings(shape, strings.clone()))
+        Value::Host(host) if host.numbers().len() == numel(&shape) => one(host.reshape(shape)),
+        Value::Strings(_, strings) if strings.len() == numel(&shape) => {
+            let texts: Vec<&str> = strings.iter().map(String::as_str).collect();
+            one_value(Value::Strings(shape, call.texts(&texts)?))
         }
         value => one(call.to_tensor(value)?.reshape(shape)?),
     }
@@ -44,6 +51,7 @@ pub(super) fn reshape(call: &Call<'_>) -> Values {
         true => call.ints(1)?,
         false => call.ints_attribute("shape")?.unwrap_or_default(),
     };
+    check_rank(call, wanted.len())?;
     let zero_is_zero = call.flag("allowzero")?;
     let mut shape = Vec::with_capacity(wanted.len());
     let mut free = None;
@@ -60,7 +68,7 @@ pub(super) fn reshape(call: &Call<'_>) -> Values {
         });
     }
     if let Some(axis) = free {
-        let (numel, others) = (old.iter().product::<usize>(), shape.iter().product::<usize>());
+        let (numel, others) = (numel(&old), numel(&shape));
         if others == 0 || numel % others != 0 {
             return Err(call.error(format!("a tensor of shape {old:?} has no shape {wanted:?}")));
         }
@@ -74,7 +82,7 @@ pub(super) fn flatten(call: &Call<'_>) -> Values {
     let axis = call.int_or("axis", 1)?;
     let axis = if axis == shape.len() as i64 { shape.len() } else { call.axis(axis, shape.len())? };
     let (rows, columns) = shape.split_at(axis);
-    reshaped(call, call.value(0)?, vec![rows.iter().product(), columns.iter().product()])
+    reshaped(call, call.value(0)?, vec![numel(rows), numel(columns)])
 }
 
 /// Axes are an attribute before opset 13 and an input since.
@@ -99,6 +107,7 @@ pub(super) fn unsqueeze(call: &Call<'_>) -> Values {
     let shape = call.shape(0)?;
     let axes = axes_of(call)?.ok_or_else(|| call.error("it has no axes"))?;
     let rank = shape.len() + axes.len();
+    check_rank(call, rank)?;
     let new = call.axes(&axes, rank)?;
     let mut old = shape.iter().copied();
     let extents = (0..rank).map(|axis| if new.contains(&axis) { Some(1) } else { old.next() });
@@ -112,9 +121,10 @@ pub(super) fn transpose(call: &Call<'_>) -> Values {
     let backwards = || (0..shape.len() as i64).rev().collect();
     let order = call.ints_attribute("perm")?.unwrap_or_else(backwards);
     let order = call.axes(&order, shape.len())?;
-    if let Some(host) = call.host(0)
-        && order.len() == shape.len()
-    {
+    if order.len() != shape.len() || (0..shape.len()).any(|axis| !order.contains(&axis)) {
+        return Err(call.error(format!("attribute `perm` orders no {} axes", shape.len())));
+    }
+    if let Some(host) = call.host(0) {
         let strides = Shape::from(shape.as_slice()).strides();
         let turned: Vec<usize> = order.iter().map(|&axis| shape[axis]).collect();
         let at =
@@ -139,8 +149,8 @@ pub(super) fn concat(call: &Call<'_>) -> Values {
     if let Some(strings) = all.iter().map(|v| strings(v)).collect::<Option<Vec<_>>>()
         && rank == 1
     {
-        let strings: Vec<String> = strings.into_iter().flatten().cloned().collect();
-        return one_value(Value::Strings(vec![strings.len()], strings));
+        let all: Vec<&str> = strings.into_iter().flatten().map(String::as_str).collect();
+        return one_value(Value::Strings(vec![all.len()], call.texts(&all)?));
     }
     let tensors = call.tensors()?;
     one(Tensor::cat(&tensors.iter().collect::<Vec<_>>(), axis as isize)?)
@@ -154,9 +164,9 @@ fn strings(value: &Value) -> Option<&Vec<String>> {
 pub(super) fn split(call: &Call<'_>) -> Values {
     let shape = call.shape(0)?;
     let axis = call.axis(call.int_or("axis", 0)?, shape.len())?;
-    let lengths = match call.opset() >= 13 {
-        true => call.optional_ints(1)?,
-        false => call.ints_attribute("split")?,
+    let lengths = match call.opset() {
+        2..13 => call.ints_attribute("split")?,
+        _ => call.optional_ints(1)?,
     };
     let n = shape[axis];
     let lengths = match lengths {
@@ -166,11 +176,12 @@ pub(super) fn split(call: &Call<'_>) -> Values {
             let parts = usize::try_from(parts).ok().filter(|&parts| parts > 0);
             let parts = parts.ok_or_else(|| call.error("it has no outputs"))?;
             let length = n.div_ceil(parts);
-            (0..parts).map(|i| length.min(n.saturating_sub(i * length))).collect()
+            let part = |i: usize| length.min(n.saturating_sub(i.saturating_mul(length)));
+            call.budget().collect(parts, (0..parts).map(part))?
         }
     };
     if let (Some(host), [_]) = (call.host(0), shape.as_slice())
-        && lengths.iter().sum::<usize>() == n
+        && lengths.iter().fold(0, |sum: usize, &length| sum.saturating_add(length)) == n
     {
         let mut start = 0;
         let part = |length: usize| {
@@ -179,6 +190,7 @@ pub(super) fn split(call: &Call<'_>) -> Values {
         };
         return Ok(lengths.into_iter().map(part).collect());
     }
+    call.budget().trace(lengths.len())?;
     let parts = call.tensor(0)?.split_with_sizes(lengths, axis as isize)?;
     Ok(parts.into_iter().map(Value::Tensor).collect())
 }
@@ -274,14 +286,24 @@ pub(super) fn expand(call: &Call<'_>) -> Values {
 }
 
 pub(super) fn tile(call: &Call<'_>) -> Values {
-    one(call.tensor(0)?.tile(call.sizes(&call.ints(1)?)?)?)
+    let x = call.tensor(0)?;
+    if call.opset() >= 6 {
+        return one(x.tile(call.sizes(&call.ints(1)?)?)?);
+    }
+    // A number of times, and the axis.
+    let mut repeats = vec![1; x.rank()];
+    repeats[call.axis(call.int(2)?, x.rank())?] = call.sizes(&[call.int(1)?])?[0];
+    one(x.tile(repeats)?)
 }
 
 pub(super) fn pad(call: &Call<'_>) -> Values {
     let x = call.tensor(0)?;
     let pads = match call.opset() >= 11 {
         true => call.ints(1)?,
-        false => call.ints_attribute("pads")?.unwrap_or_default(),
+        false => {
+            let name = if call.opset() >= 2 { "pads" } else { "paddings" };
+            call.ints_attribute(name)?.unwrap_or_default()
+        }
     };
     let axes = match call.optional_ints(3)? {
         Some(axes) => call.axes(&axes, x.rank())?,
@@ -295,9 +317,10 @@ pub(super) fn pad(call: &Call<'_>) -> Values {
         let (before, after) = (pads[i], pads[i + axes.len()]);
         // Less than nothing cuts off.
         let n = y.shape()[axis] as i64;
-        let (low, high) = ((-before).max(0), n - (-after).max(0));
+        let cut = |pad: i64| pad.saturating_neg().max(0);
+        let (low, high) = (cut(before), n.saturating_sub(cut(after)));
         if low > high {
-            return Err(call.error(format!("{pads:?} cut off more than there is")));
+            return Err(call.error("attribute `pads` cuts off more than there is"));
         }
         y = y.slice(axis as isize, low as usize..high as usize)?;
         padding[axis] = (before.max(0) as usize, after.max(0) as usize);
@@ -330,12 +353,20 @@ pub(super) fn trilu(call: &Call<'_>) -> Values {
     one(if call.int_or("upper", 1)? != 0 { x.triu(k)? } else { x.tril(k)? })
 }
 
+/// The extents of images, and the edge of a block.
+fn blocks(call: &Call<'_>, x: &Tensor) -> Result<([usize; 4], usize)> {
+    let (n, shape) = (call.int_or("blocksize", 0)?, x.shape());
+    let edge = usize::try_from(n).ok().filter(|&n| n > 0);
+    match (<[usize; 4]>::try_from(shape.dims()), edge) {
+        (Ok(extents), Some(edge)) => Ok((extents, edge)),
+        _ => Err(call.error(format!("blocks of {n} in a tensor of shape {shape}"))),
+    }
+}
+
 pub(super) fn depth_to_space(call: &Call<'_>) -> Values {
     let x = call.tensor(0)?;
-    let (&[n, c, h, w], b) = (x.shape().dims(), call.int_or("blocksize", 0)? as usize) else {
-        return Err(call.error(format!("shape {} has not four axes", x.shape())));
-    };
-    if b == 0 || c % (b * b) != 0 {
+    let ([n, c, h, w], b) = blocks(call, &x)?;
+    if b.checked_mul(b).is_none_or(|area| c % area != 0) {
         return Err(call.error(format!("{c} channels do not fill blocks of {b}")));
     }
     let c = c / (b * b);
@@ -343,15 +374,13 @@ pub(super) fn depth_to_space(call: &Call<'_>) -> Values {
         "DCR" => x.reshape([n, b, b, c, h, w])?.permute([0, 3, 4, 1, 5, 2])?,
         _ => x.reshape([n, c, b, b, h, w])?.permute([0, 1, 4, 2, 5, 3])?,
     };
-    one(y.reshape([n, c, h * b, w * b])?)
+    one(y.reshape([n, c, h.saturating_mul(b), w.saturating_mul(b)])?)
 }
 
 pub(super) fn space_to_depth(call: &Call<'_>) -> Values {
     let x = call.tensor(0)?;
-    let (&[n, c, h, w], b) = (x.shape().dims(), call.int_or("blocksize", 0)? as usize) else {
-        return Err(call.error(format!("shape {} has not four axes", x.shape())));
-    };
-    if b == 0 || h % b != 0 || w % b != 0 {
+    let ([n, c, h, w], b) = blocks(call, &x)?;
+    if h % b != 0 || w % b != 0 {
         return Err(call.error(format!("{h} x {w} are not blocks of {b}")));
     }
     let blocks = x.reshape([n, c, h / b, b, w / b, b])?;
@@ -359,7 +388,7 @@ pub(super) fn space_to_depth(call: &Call<'_>) -> Values {
         "DCR" => blocks.permute([0, 3, 5, 1, 2, 4])?,
         _ => blocks.permute([0, 1, 3, 5, 2, 4])?,
     };
-    one(y.reshape([n, c * b * b, h / b, w / b])?)
+    one(y.reshape([n, c.saturating_mul(b).saturating_mul(b), h / b, w / b])?)
 }
 
 pub(super) fn reverse_sequence(call: &Call<'_>) -> Values {

@@ -16,7 +16,7 @@ pub(super) fn window(call: &Call<'_>, weights: [f64; 3]) -> Values {
         let turn = std::f64::consts::TAU * i as f64 / period as f64;
         weights[0] - weights[1] * turn.cos() + weights[2] * (2.0 * turn).cos()
     };
-    let values: Vec<f64> = (0..n).map(value).collect();
+    let values = call.budget().collect(n, (0..n).map(value))?;
     one(Tensor::from_slice(&values, [n], call.device())?.cast(dtype))
 }
 
@@ -64,7 +64,7 @@ pub(super) fn stft(call: &Call<'_>) -> Values {
     let step = step.ok_or_else(|| call.error("its step is not positive"))?;
     let window = call.optional_tensor(2)?;
     let length = match call.optional(3) {
-        Some(_) => call.int(3)? as usize,
+        Some(_) => call.sizes(&[call.int(3)?])?[0],
         None => window.as_ref().map_or(0, Tensor::numel),
     };
     let onesided = call.int_or("onesided", 1)? != 0;
@@ -107,9 +107,11 @@ pub(super) fn mel_weights(call: &Call<'_>) -> Values {
     let step = (high - low) / (bins as f64 + 2.0);
     let edge = |i: usize| {
         let hertz = 700.0 * (10f64.powf((i as f64 * step + low) / 2595.0) - 1.0);
-        ((length as f64 + 1.0) * hertz / rate as f64).floor() as i64
+        // Edges beyond all rows are one, so that their differences do not overflow.
+        ((length as f64 + 1.0) * hertz / rate as f64).floor().clamp(-1e15, 1e15) as i64
     };
-    let mut weights = vec![0f64; rows * bins];
+    let mut weights = call.budget().room(rows.saturating_mul(bins))?;
+    weights.resize(rows * bins, 0f64);
     for bin in 0..bins {
         let (start, peak, end) = (edge(bin), edge(bin + 1), edge(bin + 2));
         for row in 0..rows as i64 {

@@ -1,9 +1,10 @@
 //! Strings, at the edges of a model: on the host.
 
 use super::one_value;
-use crate::host::Host;
+use crate::host::{Host, numel};
 use crate::run::Call;
 use crate::value::Value;
+use std::collections::HashMap;
 use zyx_core::{DType, Result, Scalar, Shape, Tensor};
 
 type Values = Result<Vec<Value>>;
@@ -17,7 +18,7 @@ pub(super) fn strings<'a>(call: &'a Call<'_>, i: usize) -> Result<(&'a [usize], 
 
 /// Places in an array of shape `own` of the elements of `shape`, which it broadcasts to.
 pub(super) fn places(own: &[usize], shape: &[usize]) -> Vec<usize> {
-    let numbers = (0..own.iter().product::<usize>()).map(|i| Scalar::from(i as i64)).collect();
+    let numbers = (0..numel(own)).map(|i| Scalar::from(i as i64)).collect();
     let places = Host::new(own, DType::I64, numbers).broadcast(shape);
     places.ints().into_iter().map(|at| at as usize).collect()
 }
@@ -26,7 +27,11 @@ pub(super) fn concat(call: &Call<'_>) -> Values {
     let ((a, x), (b, y)) = (strings(call, 0)?, strings(call, 1)?);
     let shape = Shape::from(a).broadcast(&Shape::from(b));
     let shape = shape.ok_or_else(|| call.error(format!("shapes {a:?} and {b:?} differ")))?.to_vec();
-    let pairs = places(a, &shape).into_iter().zip(places(b, &shape));
+    call.budget().ask_for(numel(&shape), 4 * size_of::<Scalar>())?;
+    let (left, right) = (places(a, &shape), places(b, &shape));
+    let lengths = left.iter().map(|&i| x[i].len()).chain(right.iter().map(|&j| y[j].len()));
+    call.budget().ask(lengths.sum())?;
+    let pairs = left.into_iter().zip(right);
     let joined = pairs.map(|(i, j)| format!("{}{}", x[i], y[j])).collect();
     one_value(Value::Strings(shape, joined))
 }
@@ -44,8 +49,12 @@ pub(super) fn split(call: &Call<'_>) -> Values {
         };
         parts.filter(|_| !text.is_empty()).map(str::to_owned).collect()
     };
+    // A part for each byte at most.
+    call.budget()
+        .ask_for(texts.iter().map(|text| text.len() + 1).sum(), 2 * size_of::<String>())?;
     let parts: Vec<Vec<String>> = texts.iter().map(cut).collect();
     let width = parts.iter().map(Vec::len).max().unwrap_or(0);
+    call.budget().ask_for(width.saturating_mul(parts.len()), size_of::<String>())?;
     let counts = parts.iter().map(|parts| Scalar::from(parts.len() as i64)).collect();
     let padded = parts.into_iter().flat_map(|mut parts| {
         parts.resize(width, String::new());
@@ -133,57 +142,56 @@ pub(super) fn tf_idf(call: &Call<'_>) -> Values {
             pool.iter().map(i64::to_string).collect()
         }
     };
-    let columns = places.iter().max().map_or(0, |&n| n.max(-1) as usize + 1);
-    // n-grams with their place, in the order of the pool: of one word, of two, ..
-    let mut grams: Vec<(&[String], usize)> = Vec::new();
+    let columns = places.iter().max().map_or(0, |&n| n.max(-1).saturating_add(1) as usize);
+    if let Some(place) = places.iter().find(|&&place| place < 0) {
+        return Err(call.error(format!("a column of its output is {place}")));
+    }
+    // n-grams with their column, in the order of the pool: of one word, of two, ..
+    let mut grams: HashMap<&[String], usize> = HashMap::new();
+    let mut weight_of = call.budget().room(columns)?;
+    weight_of.resize(columns, 1.0);
+    let mut n_grams = 0;
     for (i, &start) in starts.iter().enumerate() {
         let end = starts.get(i + 1).map_or(pool.len(), |&end| end as usize);
         let part =
             pool.get(start as usize..end).ok_or_else(|| call.error("its pool is too short"))?;
         for gram in part.chunks_exact(i + 1) {
-            let place = places.get(grams.len()).copied().unwrap_or(0) as usize;
-            grams.push((gram, place));
+            let place = places.get(n_grams).copied().unwrap_or(0) as usize;
+            let weight = weights.as_ref().and_then(|weights| weights.get(n_grams));
+            if let (Some(own), Some(&weight)) = (weight_of.get_mut(place), weight) {
+                *own = f64::from(weight);
+            }
+            grams.entry(gram).or_insert(place);
+            n_grams += 1;
         }
     }
     let width = shape.last().copied().unwrap_or(words.len()).max(1);
-    let mut out = Vec::new();
+    let rows = words.len().div_ceil(width);
+    let mut out = call.budget().room(rows.saturating_mul(columns))?;
+    let mut counts = call.budget().room(columns)?;
     for row in words.chunks(width) {
-        let mut counts = vec![0f64; columns];
-        for length in least..=most {
+        counts.clear();
+        counts.resize(columns, 0f64);
+        for length in least.max(1)..=most.min(row.len()).min(starts.len()) {
             // Words one apart are the same whatever is skipped.
-            let steps = if length == 1 { 1 } else { skip + 1 };
+            let steps = if length == 1 { 1 } else { skip.saturating_add(1).min(row.len()) };
             for step in 1..=steps {
-                for at in 0..row.len() {
-                    let last = at + step * (length.max(1) - 1);
-                    if last >= row.len() {
-                        break;
-                    }
-                    let found = |gram: &&(&[String], usize)| {
-                        gram.0.len() == length
-                            && (0..length).all(|k| gram.0[k] == row[at + k * step])
-                    };
-                    if let Some(&(_, place)) = grams.iter().find(found) {
-                        counts[place] += 1.0;
-                    }
+                call.budget().ask(0)?;
+                for at in 0..row.len().saturating_sub(step * (length - 1)) {
+                    let gram: Vec<String> =
+                        (0..length).map(|k| row[at + k * step].clone()).collect();
+                    let found = grams.get(gram.as_slice()).and_then(|&place| counts.get_mut(place));
+                    found.into_iter().for_each(|count| *count += 1.0);
                 }
             }
         }
-        let weight = |place: usize| {
-            let gram = grams.iter().position(|&(_, at)| at == place);
-            let weight = gram.and_then(|gram| weights.as_ref()?.get(gram).copied());
-            f64::from(weight.unwrap_or(1.0))
-        };
-        out.extend(counts.iter().enumerate().map(|(place, &n)| match mode {
+        let value = |(&n, &weight): (&f64, &f64)| match mode {
             "TF" => n,
-            "IDF" => {
-                if n > 0.0 {
-                    weight(place)
-                } else {
-                    0.0
-                }
-            }
-            _ => n * weight(place),
-        } as f32));
+            "IDF" if n > 0.0 => weight,
+            "IDF" => 0.0,
+            _ => n * weight,
+        };
+        out.extend(counts.iter().zip(&weight_of).map(|pair| value(pair) as f32));
     }
     let mut shape = shape;
     match shape.last_mut() {

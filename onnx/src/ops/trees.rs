@@ -3,14 +3,14 @@
 //! All trees are one table of nodes, of which a leaf leads to itself. Each example walks all trees at once, one level
 //! at a time: so an ensemble is a graph of tensors like any other operator, whose size is the depth of its trees.
 
-use super::classical::{rows, transformed};
-use super::{one, one_value};
+use super::classical::{Labels, rows, transformed};
+use super::one;
 use crate::attribute::Attribute;
-use crate::host::Host;
+use crate::budget::Budget;
 use crate::run::Call;
 use crate::value::Value;
 use std::collections::HashMap;
-use zyx_core::{DType, Result, Scalar, Tensor};
+use zyx_core::{DType, Result, Tensor};
 
 type Values = Result<Vec<Value>>;
 
@@ -85,6 +85,7 @@ impl Trees {
         let dtype = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
         let (examples, width) = (x.shape()[0], x.shape()[1]);
         let depth = self.depth(call)?;
+        call.budget().trace(depth.saturating_mul(16))?;
         let is_inner = |node: &&Node| node.votes.is_empty();
         let widest = self.nodes.iter().filter(is_inner).map(|node| node.feature).max();
         if widest.is_some_and(|feature| feature >= width as i64) && depth > 0 {
@@ -142,6 +143,8 @@ impl Trees {
         }
         let most = self.nodes.iter().map(|node| node.votes.len()).max().unwrap_or(0).max(1);
         let vote = |node: &Node, k: usize| node.votes.get(k).copied().unwrap_or((-1, 0.0));
+        call.budget()
+            .ask_for(most.saturating_mul(self.nodes.len()), 4 * size_of::<(i64, f64)>())?;
         let votes: Vec<(i64, f64)> =
             self.nodes.iter().flat_map(|node| (0..most).map(|k| vote(node, k))).collect();
         let (to, weights): (Vec<i64>, Vec<f64>) = votes.into_iter().unzip();
@@ -172,6 +175,7 @@ impl Trees {
     fn depth(&self, call: &Call<'_>) -> Result<usize> {
         let mut level = self.roots.clone();
         for depth in 0..=self.nodes.len() {
+            Budget::check_interrupt()?;
             let mut below: Vec<usize> = level
                 .iter()
                 .flat_map(|&at| self.nodes[at].next.into_iter().filter(move |&next| next != at))
@@ -210,7 +214,9 @@ fn floats(call: &Call<'_>, name: &str) -> Result<Option<Vec<f64>>> {
                 return Ok(Some(all.iter().map(|&x| f64::from(x)).collect()));
             }
             Some(Attribute::Tensor(value)) => return Ok(Some(call.read(value)?.floats())),
-            Some(other) => return Err(call.error(format!("attribute `{name}` is {other:?}"))),
+            Some(other) => {
+                return Err(call.error(format!("attribute `{name}` is {}", other.kind())));
+            }
         }
     }
     Ok(None)
@@ -387,9 +393,8 @@ pub(super) fn regressor(call: &Call<'_>) -> Values {
 
 pub(super) fn classifier(call: &Call<'_>) -> Values {
     let x = rows(call)?;
-    let texts = call.strings_attribute("classlabels_strings")?.filter(|all| !all.is_empty());
-    let ints = call.ints_attribute("classlabels_int64s")?.unwrap_or_default();
-    let classes = texts.as_ref().map_or(ints.len(), Vec::len);
+    let names = Labels::of(call, "classlabels_int64s")?;
+    let classes = names.len();
     let ids = call.ints_attribute("class_ids")?.unwrap_or_default();
     let transform = call.string_or("post_transform", "NONE")?;
     if classes < 2 {
@@ -417,18 +422,5 @@ pub(super) fn classifier(call: &Call<'_>) -> Values {
         let labels = y.argmax(1)?;
         (transformed(call, &y, transform)?, labels)
     };
-    let y = Value::Tensor(y.cast(DType::F32));
-    let labels = match texts {
-        Some(texts) => {
-            let places = call.read(&Value::Tensor(labels))?.ints();
-            let text = |&at: &i64| texts.get(at as usize).cloned().unwrap_or_default();
-            Value::Strings(vec![places.len()], places.iter().map(text).collect())
-        }
-        None => {
-            let numbers: Vec<Scalar> = ints.iter().map(|&label| label.into()).collect();
-            let table = Host::new([numbers.len()], DType::I64, numbers).tensor(call.device())?;
-            Value::Tensor(table.take(&labels.unchecked_indices())?)
-        }
-    };
-    Ok([one_value(labels)?, vec![y]].concat())
+    Ok(vec![names.pick(call, &labels)?, y.cast(DType::F32).into()])
 }
