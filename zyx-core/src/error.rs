@@ -101,6 +101,9 @@ pub enum Error {
         /// The reason.
         source: std::io::Error,
     },
+    /// A function that the caller gave failed with an error of its own.
+    #[error(transparent)]
+    Function(Box<dyn std::error::Error + Send + Sync>),
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),

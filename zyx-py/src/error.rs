@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use zyx::internals::hal::fork;
 use zyx::{Error, Result};
 
 /// Name, bases and docstring of each exception of this package.
@@ -68,6 +69,13 @@ pub(crate) fn dtype_error(py: Python<'_>, text: String) -> PyErr {
 
 /// The exception for an error.
 pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
+    let error = match error {
+        Error::Function(raised) => match raised.downcast::<PyErr>() {
+            Ok(exception) => return *exception,
+            Err(other) => Error::Function(other),
+        },
+        other => other,
+    };
     let text = error.to_string();
     // Where in this crate it was called tells a user of Python nothing.
     let text = match text.rfind(", at ") {
@@ -119,7 +127,7 @@ pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     f: impl FnOnce() -> Result<T> + Send,
 ) -> PyResult<T> {
-    let result = py.detach(|| catch_unwind(AssertUnwindSafe(f)));
+    let result = py.detach(|| fork::inside(|| catch_unwind(AssertUnwindSafe(f))));
     given(py, result)
 }
 

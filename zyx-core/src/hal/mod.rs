@@ -44,6 +44,8 @@ pub use signature::{Extent, Signature};
 pub use threads::on_threads;
 pub use traffic::{Traffic, TrafficCounter};
 #[doc(inline)]
+pub use zyx_gemm::fork;
+#[doc(inline)]
 pub use zyx_ir::CompileError;
 #[doc(inline)]
 pub use zyx_ir::caps::{Caps, Flash, HURRIED_LAUNCH, Progress, Rounding, WATCHED_LAUNCH};

@@ -19,7 +19,7 @@ use super::tuning::Tuner;
 use crate::clock::Instant;
 use crate::error::{Error, Result};
 use crate::hal::{
-    Call, Caps, CompileError, DeviceError, DeviceInfo, DeviceKind, HostOwner, Signature, lock,
+    Call, Caps, CompileError, DeviceError, DeviceInfo, DeviceKind, HostOwner, Signature, fork, lock,
     on_threads,
 };
 use crate::ir::{Kernel, Rewritten, Verified, verify_for};
@@ -44,6 +44,8 @@ pub(crate) struct Inner {
     raw: Box<dyn ErasedDevice>,
     home: Home,
     spec: String,
+    /// The process that opened it.
+    generation: usize,
     pool: Pool,
     buffers: Buffers,
     gate: Gate,
@@ -92,6 +94,7 @@ impl Device {
             raw,
             home: Home::default(),
             spec,
+            generation: fork::generation(),
             pool: Pool::default(),
             buffers: Buffers::default(),
             gate: Gate::default(),
@@ -108,6 +111,17 @@ impl Device {
             any_order: AtomicBool::new(false),
             plans: OnceLock::new(),
         })))
+    }
+
+    /// Refuses work in the child of a fork: drivers of GPUs do not follow there.
+    pub(super) fn check_process(&self) -> Result<(), DeviceError> {
+        let of_host = matches!(self.info().kind, DeviceKind::Cpu | DeviceKind::Interpreter);
+        if of_host || self.0.generation == fork::generation() {
+            return Ok(());
+        }
+        let reason = "this process was forked after the device was opened; start processes by spawn \
+            (multiprocessing.set_start_method(\"spawn\")), or open the device in the child only";
+        Err(DeviceError::Lost { device: self.spec().to_owned(), reason: reason.to_owned() })
     }
 
     pub(crate) fn downgrade(&self) -> Weak<Inner> {
@@ -353,6 +367,7 @@ impl Device {
     /// When work submitted before failed.
     pub fn synchronize(&self) -> Result<()> {
         let _span = self.span("wait", &[]);
+        self.check_process()?;
         Counters::add(&self.0.counters.host_syncs, 1);
         Ok(self.0.raw.synchronize(&mut self.stream())?)
     }
@@ -638,6 +653,7 @@ impl Device {
                 }
             });
         }
+        self.check_process()?;
         let compiled = self.0.raw.compile_all(&cut)?.into_iter().zip(arguments);
         let program = |(program, (signature, parts)): (Program, (Signature, u64))| {
             program.of(&self.0.home, Some(signature), parts)

@@ -142,6 +142,7 @@ impl Device {
 
     /// Does what may need memory: beside other threads, and if there is no room, alone.
     pub(crate) fn with_room<T>(&self, mut action: impl FnMut() -> Result<T>) -> Result<T> {
+        self.check_process()?;
         let sharing = self.read_lock();
         match action() {
             Err(Error::Device(full)) if full.is_about_memory() => {}
