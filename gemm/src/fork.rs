@@ -46,9 +46,11 @@ fn watch() {
             GATE.store(0, Relaxed);
         }
         static WATCHED: Once = Once::new();
-        // SAFETY: the handler is a function of the right type that exists as long as the process; in the
-        // child it stores to atomics and does nothing else.
-        WATCHED.call_once(|| drop(unsafe { libc::pthread_atfork(None, None, Some(child)) }));
+        WATCHED.call_once(|| {
+            // SAFETY: the handler is a function of the right type that exists as long as the process; in
+            // the child it stores to atomics and does nothing else.
+            let _ = unsafe { libc::pthread_atfork(None, None, Some(child)) };
+        });
     }
 }
 

@@ -129,7 +129,8 @@ impl Pool {
         });
         let (workers, n_workers, jobs) = (Mutex::default(), AtomicUsize::new(0), AtomicU64::new(0));
         let generation = AtomicUsize::new(fork::generation());
-        let pool = Pool { shared, workers, n_workers, generation, busy: AtomicBool::new(false), jobs };
+        let pool =
+            Pool { shared, workers, n_workers, generation, busy: AtomicBool::new(false), jobs };
         pool.start();
         pool
     }

@@ -5,9 +5,9 @@
 //! little-endian, in row-major order. `bf16` has no name in NumPy and is refused when saving.
 
 use crate::{damaged, owned, read, room};
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
-use zyx_core::{DType, Device, Result, Shape, Tensor, files};
+use zyx_core::{DType, Device, Error, Result, Shape, Tensor, files};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
@@ -53,7 +53,8 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
 /// When the device fails, the file cannot be written, or the elements are `bf16`.
 #[track_caller]
 pub fn save(tensor: &Tensor, file: impl AsRef<Path>) -> Result<()> {
-    files::replace(file, &to_bytes(tensor)?)
+    tensor.realize()?;
+    files::write(file, &mut |to| write(tensor, to))
 }
 
 /// The array in the bytes of a file.
@@ -88,6 +89,18 @@ pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<Tensor> {
 /// As [`save`].
 #[track_caller]
 pub fn to_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
+    files::in_memory(&mut |to| write(tensor, to))
+}
+
+/// Writes a file with this array.
+pub(crate) fn write(tensor: &Tensor, to: &mut dyn Write) -> Result<()> {
+    to.write_all(&header(tensor)?)
+        .map_err(|source| Error::Io { what: "npy".to_owned(), source })?;
+    tensor.write_to(to)
+}
+
+/// What stands before the elements.
+fn header(tensor: &Tensor) -> Result<Vec<u8>> {
     let Some(descr) = descr(tensor.dtype()) else {
         return Err(damaged("npy", format!("NumPy has no {}; cast it", tensor.dtype())));
     };
@@ -103,9 +116,7 @@ pub fn to_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
     header.push_str(&" ".repeat(unpadded.next_multiple_of(64).max(128) - unpadded));
     header.push('\n');
     let length = u16::try_from(header.len()).expect("invariant: sixteen extents are short");
-    let mut bytes = [MAGIC, &[1, 0], &length.to_le_bytes(), header.as_bytes()].concat();
-    bytes.extend_from_slice(&tensor.to_bytes()?);
-    Ok(bytes)
+    Ok([MAGIC, &[1, 0], &length.to_le_bytes(), header.as_bytes()].concat())
 }
 
 fn descr(dtype: DType) -> Option<&'static str> {

@@ -19,8 +19,8 @@ use super::tuning::Tuner;
 use crate::clock::Instant;
 use crate::error::{Error, Result};
 use crate::hal::{
-    Call, Caps, CompileError, DeviceError, DeviceInfo, DeviceKind, HostOwner, Signature, fork, lock,
-    on_threads,
+    Call, Caps, CompileError, DeviceError, DeviceInfo, DeviceKind, HostOwner, Signature, fork,
+    lock, on_threads,
 };
 use crate::ir::{Kernel, Rewritten, Verified, verify_for};
 use crate::{legalize, prepare};
@@ -549,20 +549,26 @@ impl Device {
     /// work failed.
     #[track_caller]
     pub fn read(&self, src: &Buffer, dst: &mut [u8]) -> Result<()> {
-        self.check_copy("read", dst.len(), src)?;
-        if dst.is_empty() || src.read_from_host(dst) {
-            return Ok(());
-        }
-        self.with_room(|| self.read_raw(src.pin()?.raw(), dst))
+        self.read_at(src, 0, dst)
     }
 
-    pub(crate) fn read_raw(&self, src: &RawBuffer, dst: &mut [u8]) -> Result<()> {
+    /// As [`Device::read`], from an offset on.
+    #[track_caller]
+    pub(crate) fn read_at(&self, src: &Buffer, offset: usize, dst: &mut [u8]) -> Result<()> {
+        self.check_copy("read", offset.saturating_add(dst.len()), src)?;
+        if dst.is_empty() || src.read_from_host(offset, dst) {
+            return Ok(());
+        }
+        self.with_room(|| self.read_raw(src.pin()?.raw(), offset, dst))
+    }
+
+    pub(crate) fn read_raw(&self, src: &RawBuffer, offset: usize, dst: &mut [u8]) -> Result<()> {
         Counters::add(&self.0.counters.copies, 1);
         Counters::add(&self.0.counters.host_syncs, 1);
         Counters::add(&self.0.counters.bytes_moved, dst.len() as u64);
         let mut stream = self.stream();
         let _span = self.transfer_span("read", dst.len(), Queue::Main);
-        Ok(self.0.raw.read(&mut stream, src, 0, dst)?)
+        Ok(self.0.raw.read(&mut stream, src, offset, dst)?)
     }
 
     pub(super) fn read_uncounted(&self, src: &RawBuffer, dst: &mut [u8]) -> Result<()> {

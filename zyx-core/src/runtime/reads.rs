@@ -274,7 +274,8 @@ impl Reader {
     /// Waits until the reads started so far hold no buffer any more.
     pub(super) fn drain(&self) {
         let (to, told) = channel();
-        let asked = lock(&self.0).as_ref().is_some_and(|running| running.send(Job::Tell(to)).is_ok());
+        let asked =
+            lock(&self.0).as_ref().is_some_and(|running| running.send(Job::Tell(to)).is_ok());
         if asked {
             // An error if the thread has panicked: then it holds nothing either.
             let _ = told.recv();
@@ -294,7 +295,8 @@ impl Reader {
         let mut stream = device.raw().stream()?;
         let (jobs, from) = channel::<(Job, fork::Inside)>();
         let thread = std::thread::Builder::new().name("zyx-read".to_owned());
-        let spawned = thread.spawn(move || from.into_iter().for_each(|(job, _inside)| job.run(&mut stream)));
+        let spawned =
+            thread.spawn(move || from.into_iter().for_each(|(job, _inside)| job.run(&mut stream)));
         if let Err(error) = spawned {
             log::debug!(target: "zyx::runtime", "no thread reads: {error}");
             job.run(&mut device.raw().stream()?);

@@ -263,7 +263,7 @@ impl Device {
             return Ok(None);
         }
         contents.resize(bytes, 0);
-        self.read_raw(raw, &mut contents)?;
+        self.read_raw(raw, 0, &mut contents)?;
         Counters::add(&self.counters().spills, 1);
         Counters::add(&self.counters().spilled_bytes, bytes as u64);
         Ok(Some(contents))

@@ -1,5 +1,6 @@
 //! Creation: from Rust data, constants, ranges.
 
+use super::data::host_room;
 use super::{Nested, Tensor};
 use crate::dtype::{DType, Element};
 use crate::error::{Named, Result};
@@ -58,7 +59,7 @@ impl Tensor {
             let reason = format!("{} elements cannot take the shape {shape}", data.len());
             return Err(Tensor::argument_error("from_slice", reason));
         }
-        let mut bytes = Vec::with_capacity(data.len() * T::DTYPE.size());
+        let mut bytes = host_room(data.len() * T::DTYPE.size())?;
         for &x in data {
             x.write_le(&mut bytes);
         }
