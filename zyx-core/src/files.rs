@@ -7,6 +7,10 @@
 //! takes no memory of its size. Windows allows that on NTFS since version 10; elsewhere a
 //! file that stays open for seconds cannot be replaced, which is an error.
 
+mod input;
+
+pub use input::{Input, read};
+
 use crate::error::{Error, Result};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Cursor, ErrorKind, Seek, SeekFrom, Write};

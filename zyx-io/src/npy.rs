@@ -4,9 +4,10 @@
 //! Versions 1 to 3 are read, in either byte order and either memory order; version 1 is written,
 //! little-endian, in row-major order. `bf16` has no name in NumPy and is refused when saving.
 
-use crate::{damaged, owned, read, room};
+use crate::{damaged, owned};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
+use zyx_core::hal::host_room;
 use zyx_core::{DType, Device, Error, Result, Shape, Tensor, files};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -33,7 +34,7 @@ const MOST_HEADER: usize = 1 << 16;
 #[track_caller]
 pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
     let what = file.as_ref().display().to_string();
-    from_named_bytes(&read(file.as_ref())?, &what, device)
+    from_named_bytes(&files::read(file)?, &what, device)
 }
 
 /// Writes an array, computing it if need be.
@@ -153,7 +154,7 @@ pub(crate) fn from_reader(
 ) -> Result<Tensor> {
     let fail = |reason: String| damaged(what, reason);
     let (header, n) = Header::read(file, size).map_err(fail)?;
-    let mut data = room(n).map_err(fail)?;
+    let mut data = host_room(n)?;
     data.resize(n, 0);
     exact(file, &mut data).map_err(fail)?;
     // An archive compares checksums at the end.

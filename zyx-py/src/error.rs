@@ -10,6 +10,8 @@ use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
+use std::cell::RefCell;
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use zyx::internals::hal::fork;
 use zyx::{Error, Result};
@@ -74,6 +76,13 @@ pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
             Ok(exception) => return *exception,
             Err(other) => Error::Function(other),
         },
+        // Of a file that is written in Python.
+        Error::Io { source, .. } if source.get_ref().is_some_and(|inner| inner.is::<Error>()) => {
+            match source.downcast::<Error>() {
+                Ok(inner) => return exception(py, inner),
+                Err(source) => Error::Io { what: String::new(), source },
+            }
+        }
         other => other,
     };
     let text = error.to_string();
@@ -93,6 +102,7 @@ pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
         Error::Argument { .. } | Error::Format { .. } | Error::Value { .. } => {
             PyValueError::new_err(text)
         }
+        Error::Io { source, .. } if source.kind() == ErrorKind::OutOfMemory => raise(py, 3, text),
         Error::Io { what, source } => io(&what, &source),
         Error::Device(full) if full.is_about_memory() => raise(py, 3, text),
         _ => PyRuntimeError::new_err(text),
@@ -131,8 +141,26 @@ pub(crate) fn detached<T: Send>(
     given(py, result)
 }
 
+thread_local! {
+    /// What a handler of a signal raised while this thread was in a call.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Whether a handler of a signal raised an exception; it is that of the call.
+pub(crate) fn is_interrupted() -> bool {
+    let raised = Python::attach(|py| py.check_signals().err());
+    let is_raised = raised.is_some();
+    if is_raised {
+        RAISED.set(raised);
+    }
+    is_raised
+}
+
 /// What a call gave, after the warnings that it caused.
 fn given<T>(py: Python<'_>, result: std::thread::Result<Result<T>>) -> PyResult<T> {
+    if let Some(exception) = RAISED.take() {
+        return Err(exception);
+    }
     warnings::give(py)?;
     match result {
         Ok(Ok(x)) => Ok(x),

@@ -43,6 +43,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     warnings::collect();
+    zyx::internals::hal::set_interrupt(error::is_interrupted);
     error::register(module)?;
     dtype::register(module)?;
     module.add_class::<tensor::PyTensor>()?;

@@ -349,10 +349,10 @@ impl PyTensor {
             let arguments = (value, py.None(), py.None(), true);
             return (py.get_type::<PyTensor>(), arguments).into_pyobject(py);
         }
-        let bytes = crate::error::detached(py, || t.to_bytes())?;
+        let content = crate::error::detached(py, || t.to_bytes())?;
         let make = py.get_type::<PyTensor>().getattr("from_bytes")?;
         let shape = PyTuple::new(py, t.shape().dims())?;
-        let arguments = (PyBytes::new(py, &bytes), t.dtype().name(), shape);
+        let arguments = (bytes(py, &content)?, t.dtype().name(), shape);
         (make, arguments).into_pyobject(py)
     }
 

@@ -1,10 +1,10 @@
 //! Creation: from Rust data, constants, ranges.
 
-use super::data::host_room;
 use super::{Nested, Tensor};
 use crate::dtype::{DType, Element};
 use crate::error::{Named, Result};
 use crate::graph::Op;
+use crate::hal::host_room;
 use crate::ops::BinaryOp;
 use crate::origin::composed;
 use crate::runtime::{Device, HostOwner};

@@ -3,21 +3,12 @@
 use super::Tensor;
 use crate::dtype::Element;
 use crate::error::{Error, Named, Result};
-use crate::hal::DeviceError;
+use crate::hal::host_room;
 use crate::runtime::{Buffer, HostView, Pending};
 use std::io::Write;
 
 /// Bytes that are read at once where a tensor is written.
 const PIECE_BYTES: usize = 4 << 20;
-
-/// A vector with room for `n` items; memory of the host that is not there is an error.
-pub(super) fn host_room<T>(n: usize) -> Result<Vec<T>> {
-    let mut vector = Vec::new();
-    let bytes = n.saturating_mul(size_of::<T>());
-    let refused = |_| DeviceError::out_of_memory("the host", bytes, 0);
-    vector.try_reserve_exact(n).map_err(refused)?;
-    Ok(vector)
-}
 
 /// Rust data a tensor can be made from: elements, arrays and vectors of such.
 pub trait Nested {

@@ -13,9 +13,9 @@
 //! stream depends on the number of elements drawn alone.
 
 use super::Tensor;
-use super::data::host_room;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::hal::host_room;
 use crate::ops::BinaryOp;
 use crate::origin::composed;
 use crate::runtime::Device;
