@@ -309,7 +309,10 @@ impl<'a> Pickle<'a> {
                 let start = self.stack.len();
                 return match self.below(start)? {
                     Value::Container(_) | Value::Tensor(..) => Ok(true),
-                    object => self.refuse_tensors(object, &[state]).map(|()| true),
+                    object @ (Value::Object(_) | Value::Dropped) => {
+                        self.refuse_tensors(object, &[state]).map(|()| true)
+                    }
+                    other => Err(format!("{} is given attributes", other.kind())),
                 };
             }
             b'Q' => {
