@@ -51,7 +51,7 @@ def calls(f):
         "jit": lambda: zyx.jit(f)(zyx.ones(2)),
         "nested jit": lambda: zyx.jit(lambda a: zyx.jit(f)(a))(zyx.ones(2)),
         "vmap": lambda: zyx.vmap(f)(zyx.ones(2, 3)),
-        "grad": lambda: zyx.grad(f)(zyx.ones(2)),
+        "value_and_grad": lambda: zyx.value_and_grad(f)(zyx.ones(2)),
         "jvp": lambda: zyx.Tensor.jvp(f, [zyx.ones(2)], [zyx.ones(2)]),
         "checkpoint": lambda: zyx.Tensor.checkpoint(f, [seeded()]),
         "gradcheck": lambda: zyx.Tensor.gradcheck(f, [zyx.ones(2, dtype=zyx.float64)]),
@@ -218,7 +218,8 @@ def test_saving_takes_constant_memory(kind, tmp_path):
     import sys, zyx
     n, kind, file = {n}, {kind!r}, {str(tmp_path / "file")!r}
     parts = 1 if kind in ("npy", "one") else 4
-    x = {{f"x{{i}}": zyx.ones(n * 2**18 // parts).contiguous().realize() for i in range(parts)}}
+    x = {{f"x{{i}}": zyx.ones(n * 2**18 // parts).contiguous() for i in range(parts)}}
+    zyx.Tensor.realize_all(list(x.values()))
     save = {{
         "safetensors": lambda: zyx.save(x, file),
         "one": lambda: zyx.save(x, file),
@@ -239,7 +240,8 @@ def test_saving_takes_constant_memory(kind, tmp_path):
 def test_printing_reads_what_it_shows():
     program = PEAK + """
     import zyx
-    x = zyx.arange(12_500_000.0).reshape(2500, 5000).realize()
+    x = zyx.arange(12_500_000.0).reshape(2500, 5000)
+    x.realize()
     repr(zyx.arange(5000.0).reshape(50, 100))
     before = reset()
     text = repr(x)
@@ -277,7 +279,7 @@ def test_memory_that_is_short_is_an_error(work, expected, tmp_path):
     import resource, pickle
     import zyx
     FILE = {file!r}
-    x = zyx.ones(25_000_000).contiguous().realize()
+    x = zyx.ones(25_000_000).contiguous()
     (x[:3] * 2).tolist(), repr(x), pickle.dumps(zyx.ones(2)), zyx.randperm(10).tolist()
     zyx.save({{"x": x}}, FILE)
     zyx.save_npy(x, FILE + ".npy"), zyx.save_npz({{"x": x}}, FILE + ".npz")
@@ -308,7 +310,7 @@ def test_temporary_files_of_processes_that_were_killed_go(tmp_path):
 
 
 @linux
-@pytest.mark.parametrize("load", ["load", "load_npy", "load_npz", "load_pytorch", "load_safetensors", "open_gguf"])
+@pytest.mark.parametrize("load", ["load", "load_npy", "load_pytorch", "load_safetensors", "open_gguf"])
 def test_ctrl_c_is_heard_while_a_pipe_is_waited_for(load, tmp_path):
     pipe = str(tmp_path / "pipe")
     os.mkfifo(pipe)

@@ -311,11 +311,9 @@ impl Tensor {
         beta: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
-        if beta == 0.0 {
-            return self.l1_loss(target, reduction).named("smooth_l1_loss");
-        }
-        self.in_steps("smooth_l1_loss", [target], |x, [y]| {
-            x.huber_loss(&y, beta, reduction)?.div(beta)
+        self.in_steps("smooth_l1_loss", [target], |x, [y]| match beta {
+            0.0 => x.l1_loss(&y, reduction),
+            _ => x.huber_loss(&y, beta, reduction)?.div(beta),
         })
     }
 

@@ -53,6 +53,9 @@ class Groups(Optimizer):
     """Several optimizers, each with parameters and options of its own, as one."""
 
     def __init__(self, optimizers: Iterable[Optimizer]) -> None: ...
+    # by hand
+    def add_param_group(self, group: dict[str, Any]) -> None:
+        """One more group, whose options are its own or those of the first."""
 
 class MasterWeights(Optimizer):
     """An optimizer over copies of half-precision parameters in `float32`, rounded into the model after each step."""
