@@ -699,5 +699,6 @@ fn reading_takes_four_times_a_file_and_what_it_returns() {
     tables(&files);
     damaged(&files);
     mutants::all(&files);
-    fs::remove_file(files.path).unwrap();
+    // An index was renamed.
+    let _ = fs::remove_file(files.path);
 }
