@@ -18,3 +18,4 @@ for set in "ZYX_CPU=avx512 conformance" "ZYX_CPU=avx2 conformance" "ZYX_CPU=port
 done
 # Files changed at random.
 ZYX_MUTANTS=$((programs / 20)) cargo test --release -q -p zyx-io --test memory
+ZYX_MUTANTS=$((programs / 20)) cargo test --release -q -p zyx-data --features image --lib images
