@@ -1,13 +1,14 @@
-//! Forks of the process: a gate that keeps locks free meanwhile, and a number that tells a child.
+//! Forks of the process: a gate that keeps locks free during a fork, and a generation number that
+//! tells a child from its parent.
 //!
-//! A child of `fork` has one thread. Locks that other threads held stay held there for ever, threads
-//! are gone, and shared mappings are still those of the parent. So calls into the library pass a gate
-//! ([`inside`]), and whoever forks waits until none is inside ([`before`], [`after`]): then no lock is
-//! held. What owns threads, shared memory or a driver compares [`generation`] with the one that it
-//! was made in.
+//! A child of `fork` has one thread. A lock that another thread held stays locked in the child, worker
+//! threads are gone, and shared mappings are still shared with the parent. So calls into the library
+//! pass a gate ([`inside`]), and a thread that forks waits until no thread is inside ([`before`],
+//! [`after`]); then no lock is held. Owners of threads, shared memory or drivers compare [`generation`]
+//! with the generation that they were made in.
 //!
-//! The gate is two atomics and short sleeps, as no state of a lock of the system survives a fork on
-//! all systems.
+//! The gate is one atomic counter with short sleeps: the waiting lists of a system's locks do not
+//! survive a fork on all systems.
 
 use std::cell::Cell;
 use std::sync::Once;
@@ -23,26 +24,26 @@ const FORKING: usize = 1 << (usize::BITS - 1);
 
 static GENERATION: AtomicUsize = AtomicUsize::new(0);
 
-/// How often a closed gate is looked at.
+/// Time between two looks at a closed gate.
 const POLL: Duration = Duration::from_micros(50);
 
 thread_local! {
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// 0, and one more in each child of a fork.
+/// The number of forks between the first process and this one.
 pub fn generation() -> usize {
     watch();
     GENERATION.load(Relaxed)
 }
 
-/// Has forks counted from now on.
+/// Registers the handler that counts forks, once.
 fn watch() {
     #[cfg(unix)]
     {
         extern "C" fn child() {
             GENERATION.fetch_add(1, Relaxed);
-            // The threads that were inside are gone.
+            // Threads that were inside do not exist in the child.
             GATE.store(0, Relaxed);
         }
         static WATCHED: Once = Once::new();
@@ -54,18 +55,18 @@ fn watch() {
     }
 }
 
-/// A thread that is inside, until this is dropped.
+/// One count of the gate, until it is dropped.
 #[derive(Debug)]
 pub struct Inside(());
 
 impl Inside {
-    /// Further work of a thread that is inside: nothing waits, so it may be finished by another thread.
+    /// One more count for a thread that is inside. It may be dropped by another thread, which ends the work.
     pub fn share() -> Inside {
         GATE.fetch_add(1, AcqRel);
         Inside(())
     }
 
-    /// Waits for a fork to be done.
+    /// Waits until the gate is open.
     fn enter() -> Inside {
         let open = |n: usize| (n & FORKING == 0).then_some(n + 1);
         while GATE.fetch_update(AcqRel, Relaxed, open).is_err() {
@@ -77,12 +78,12 @@ impl Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        // In a child the count began anew.
+        // The count of a child begins at 0, so it may be 0 here.
         let _ = GATE.fetch_update(AcqRel, Relaxed, |n| (n & !FORKING > 0).then(|| n - 1));
     }
 }
 
-/// Sets a cell until it is dropped.
+/// Restores `IS_INSIDE` when it is dropped.
 struct During(bool);
 
 impl Drop for During {
@@ -91,7 +92,7 @@ impl Drop for During {
     }
 }
 
-/// Calls a function that may take locks; a fork waits until it has returned.
+/// Calls a function that may take locks. A fork waits until it has returned.
 pub fn inside<T>(f: impl FnOnce() -> T) -> T {
     if IS_INSIDE.get() {
         return f();
@@ -101,7 +102,7 @@ pub fn inside<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Calls a function of the program from [`inside`], with no lock held: it may take long, and fork.
+/// Calls a function of the user from within [`inside`]. The caller holds no lock. The function may run for long and may fork.
 pub fn outside<T>(f: impl FnOnce() -> T) -> T {
     /// Enters again, also if the function panics.
     struct Back;
@@ -149,7 +150,7 @@ mod tests {
                     while !done.load(Relaxed) {
                         inside(|| {
                             count.fetch_add(1, AcqRel);
-                            // A callback may close the gate itself.
+                            // A function of the user is outside.
                             count.fetch_sub(1, AcqRel);
                             outside(|| assert_eq!(inside(|| 3), 3));
                             count.fetch_add(1, AcqRel);

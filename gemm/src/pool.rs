@@ -97,7 +97,7 @@ pub struct Pool {
     shared: Arc<Shared>,
     workers: Mutex<Vec<JoinHandle<()>>>,
     n_workers: AtomicUsize,
-    /// The process that the workers belong to.
+    /// The generation of the process that the workers belong to.
     generation: AtomicUsize,
     busy: AtomicBool,
     jobs: AtomicU64,
@@ -162,7 +162,7 @@ impl Pool {
         self.generation.store(generation, Ordering::Release);
     }
 
-    /// Threads of another process cannot be joined.
+    /// Drops the handles of workers of another process, which cannot be joined.
     fn forget(&self) {
         let workers = &mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(workers).into_iter().for_each(std::mem::forget);

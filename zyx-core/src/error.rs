@@ -101,7 +101,7 @@ pub enum Error {
         /// The reason.
         source: std::io::Error,
     },
-    /// A function that the caller gave failed with an error of its own.
+    /// The error of a function that the caller passed.
     #[error(transparent)]
     Function(Box<dyn std::error::Error + Send + Sync>),
     /// The device failed.

@@ -19,10 +19,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The least age of a temporary file that is removed: its writer has had time to lock it.
+/// Minimum age of a temporary file that is removed, so that its writer has had time to lock it.
 const LEFT_BEHIND: Duration = Duration::from_secs(60);
 
-/// Bytes that are gathered before they are written.
+/// Buffer of a file that is written, in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// Links that lead to one another more often than this lead nowhere.
@@ -136,7 +136,7 @@ pub fn in_memory(content: &mut dyn FnMut(&mut dyn Output) -> Result<()>) -> Resu
     Ok(memory.0.into_inner())
 }
 
-/// Bytes that grow as long as there is memory.
+/// A buffer in memory whose growth can fail.
 struct Memory(Cursor<Vec<u8>>);
 
 impl Write for Memory {
@@ -226,7 +226,7 @@ fn beside(file: &Path, earlier: Option<&Metadata>) -> io::Result<(PathBuf, File)
         let temporary = file.with_file_name(name);
         match options.open(&temporary) {
             Ok(open) => {
-                // Until it is closed the lock says that somebody writes; not every file system has locks.
+                // The lock marks the file as being written until it is closed. Some file systems have no locks.
                 let _ = open.try_lock();
                 return Ok((temporary, open));
             }
@@ -237,8 +237,9 @@ fn beside(file: &Path, earlier: Option<&Metadata>) -> io::Result<(PathBuf, File)
     }
 }
 
-/// Removes temporary files that are old and that no process, of whichever machine, has locked: who wrote
-/// them ended before they were complete. `own` was just made, so its time is that of the file system's clock.
+/// Removes temporary files that are older than `LEFT_BEHIND` and that no process has locked: their writers
+/// ended before the files were complete. Ages are relative to `own`, which was just made: the clock of a file
+/// server may differ from this machine's.
 fn remove_left_behind(own: &Path, open: &File) {
     let (Some(folder), Ok(now)) = (folder(own), open.metadata().and_then(|own| own.modified()))
     else {

@@ -41,7 +41,7 @@ const STEPS_PER_LOOK: usize = 1 << 12;
 
 /// Ends a loop when the user interrupts, at every `STEPS_PER_LOOK`-th step.
 fn look(step: usize) -> Result<()> {
-    match step % STEPS_PER_LOOK == 0 && is_interrupted() {
+    match step.is_multiple_of(STEPS_PER_LOOK) && is_interrupted() {
         true => Err(Error::Io { what: "reading".to_owned(), source: interrupted() }),
         false => Ok(()),
     }

@@ -100,7 +100,7 @@ pub(crate) fn write(tensor: &Tensor, to: &mut dyn Write) -> Result<()> {
     tensor.write_to(to)
 }
 
-/// What stands before the elements.
+/// The magic string, the version, and the header's length and text.
 fn header(tensor: &Tensor) -> Result<Vec<u8>> {
     let Some(descr) = descr(tensor.dtype()) else {
         return Err(damaged("npy", format!("NumPy has no {}; cast it", tensor.dtype())));

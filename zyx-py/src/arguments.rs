@@ -62,7 +62,7 @@ impl Argument for String {
     }
 }
 
-/// What an object gives as an index, if it is meant as one.
+/// The result of an object's `__index__`, if its class has one.
 pub(crate) fn index<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     match object.get_type().hasattr("__index__")? {
         true => object.call_method0("__index__").map(Some),

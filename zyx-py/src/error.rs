@@ -142,11 +142,11 @@ pub(crate) fn detached<T: Send>(
 }
 
 thread_local! {
-    /// What a handler of a signal raised while this thread was in a call.
+    /// The exception of a signal handler that ran during a call of this thread.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Whether a handler of a signal raised an exception; it is that of the call.
+/// Runs signal handlers; whether one raised an exception, which the call then raises.
 pub(crate) fn is_interrupted() -> bool {
     let raised = Python::attach(|py| py.check_signals().err());
     let is_raised = raised.is_some();

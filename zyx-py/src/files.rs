@@ -42,7 +42,7 @@ fn save_safetensors(
     detached(py, || safetensors::save_float8(&tensors, &float8, &file))
 }
 
-/// A file that is written in Python.
+/// An object of Python with `write`.
 struct Written(Py<PyAny>);
 
 impl Write for Written {
@@ -61,7 +61,7 @@ impl Write for Written {
     }
 }
 
-/// Bytes that an object with `write` is given at once.
+/// Maximum size of the pieces for an object with `write`.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Writes tensors as a safetensors file to an object with `write`.

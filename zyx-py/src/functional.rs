@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use zyx::internals::hal::fork;
 use zyx::{Error, Result, Tensor};
 
-/// Calls Python from a function that Rust calls. An exception passes through Rust as it is.
+/// Calls Python from a callback. An exception passes through Rust unchanged, as [`Error::Function`].
 pub(crate) fn in_python<T>(f: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
     let called = fork::outside(|| enabled(|| Python::attach(f)));
     called.map_err(|exception| Error::Function(Box::new(exception)))

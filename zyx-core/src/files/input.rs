@@ -7,10 +7,10 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
-/// How often a pipe without data is looked at.
+/// Time between two looks at a pipe without data.
 const POLL: Duration = Duration::from_millis(5);
 
-/// What has a system call return where it would wait; none where the number is not known.
+/// The flag of `open` for reads that do not wait; 0 on systems where its value is not known here.
 const O_NONBLOCK: i32 = if cfg!(any(target_os = "linux", target_os = "android")) {
     0x800
 } else if cfg!(any(target_vendor = "apple", target_os = "freebsd")) {
@@ -25,7 +25,7 @@ const O_NONBLOCK: i32 = if cfg!(any(target_os = "linux", target_os = "android"))
 pub struct Input {
     file: File,
     length: u64,
-    /// Of a pipe, whether anybody wrote or had it open to write.
+    /// Of a pipe, whether a writer has been seen.
     pipe: Option<bool>,
 }
 

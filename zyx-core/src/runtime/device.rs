@@ -44,7 +44,7 @@ pub(crate) struct Inner {
     raw: Box<dyn ErasedDevice>,
     home: Home,
     spec: String,
-    /// The process that opened it.
+    /// The generation of the process that opened it.
     generation: usize,
     pool: Pool,
     buffers: Buffers,

@@ -254,7 +254,7 @@ impl Read {
 #[derive(Default)]
 pub(super) struct Reader(Mutex<Option<Running>>);
 
-/// How the thread is told, and the process that it belongs to.
+/// The thread's queue, and the generation of its process.
 struct Running {
     generation: usize,
     jobs: Sender<(Job, fork::Inside)>,

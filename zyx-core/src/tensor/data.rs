@@ -7,7 +7,7 @@ use crate::hal::host_room;
 use crate::runtime::{Buffer, HostView, Pending};
 use std::io::Write;
 
-/// Bytes that are read at once where a tensor is written.
+/// Size of the reads of `write_to`, in bytes.
 const PIECE_BYTES: usize = 4 << 20;
 
 /// Rust data a tensor can be made from: elements, arrays and vectors of such.

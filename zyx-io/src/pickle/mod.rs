@@ -303,7 +303,7 @@ impl<'a> Pickle<'a> {
                 self.refuse_tensors(function, &[named])?;
                 self.call(function, arguments, false)?
             }
-            // What an object is told beside its elements.
+            // The attributes of an object.
             b'b' => {
                 let state = self.pop()?;
                 let start = self.stack.len();
