@@ -3,7 +3,7 @@
 //!
 //! A child of `fork` has one thread. A lock that another thread held stays locked in the child, worker
 //! threads are gone, and shared mappings are still shared with the parent. So calls into the library
-//! pass a gate ([`inside`]), and a thread that forks waits until no thread is inside ([`before`],
+//! pass a gate ([`enter`], [`leave`]), and a thread that forks waits until no thread is inside ([`before`],
 //! [`after`]); then no lock is held. Owners of threads, shared memory or drivers compare [`generation`]
 //! with the generation that they were made in.
 //!
@@ -65,15 +65,6 @@ impl Inside {
         GATE.fetch_add(1, AcqRel);
         Inside(())
     }
-
-    /// Waits until the gate is open.
-    fn enter() -> Inside {
-        let open = |n: usize| (n & FORKING == 0).then_some(n + 1);
-        while GATE.fetch_update(AcqRel, Relaxed, open).is_err() {
-            std::thread::sleep(POLL);
-        }
-        Inside(())
-    }
 }
 
 impl Drop for Inside {
@@ -83,41 +74,45 @@ impl Drop for Inside {
     }
 }
 
-/// Restores `IS_INSIDE` when it is dropped.
-struct During(bool);
+/// A thread that has passed the gate in one direction; dropped, it passes back.
+#[derive(Debug)]
+pub struct Passage {
+    was_inside: bool,
+}
 
-impl Drop for During {
+impl Drop for Passage {
+    #[inline(never)]
     fn drop(&mut self) {
-        IS_INSIDE.set(self.0);
+        pass(self.was_inside);
     }
 }
 
-/// Calls a function that may take locks. A fork waits until it has returned.
-pub fn inside<T>(f: impl FnOnce() -> T) -> T {
-    if IS_INSIDE.get() {
-        return f();
-    }
-    let _inside = Inside::enter();
-    let _during = During(IS_INSIDE.replace(true));
-    f()
-}
-
-/// Calls a function of the user from within [`inside`]. The caller holds no lock. The function may run for long and may fork.
-pub fn outside<T>(f: impl FnOnce() -> T) -> T {
-    /// Enters again, also if the function panics.
-    struct Back;
-    impl Drop for Back {
-        fn drop(&mut self) {
-            std::mem::forget(Inside::enter());
+/// Has this thread inside or not, and tells whether it was.
+fn pass(inside: bool) -> bool {
+    let was_inside = IS_INSIDE.replace(inside);
+    if inside && !was_inside {
+        // Waits until the gate is open.
+        let open = |n: usize| (n & FORKING == 0).then_some(n + 1);
+        while GATE.fetch_update(AcqRel, Relaxed, open).is_err() {
+            std::thread::sleep(POLL);
         }
+    } else if was_inside && !inside {
+        drop(Inside(()));
     }
-    if !IS_INSIDE.get() {
-        return f();
-    }
-    let _during = During(IS_INSIDE.replace(false));
-    drop(Inside(()));
-    let _back = Back;
-    f()
+    was_inside
+}
+
+/// Enters the gate before work that may take locks. A fork waits until the result is dropped.
+#[inline(never)]
+pub fn enter() -> Passage {
+    Passage { was_inside: pass(true) }
+}
+
+/// Leaves the gate before a function of the user is called, which may run for long and may fork. The caller
+/// holds no lock.
+#[inline(never)]
+pub fn leave() -> Passage {
+    Passage { was_inside: pass(false) }
 }
 
 /// Waits until no thread is inside, and lets none in until [`after`].
@@ -148,15 +143,13 @@ mod tests {
             for _ in 0..3 {
                 scope.spawn(|| {
                     while !done.load(Relaxed) {
-                        inside(|| {
-                            count.fetch_add(1, AcqRel);
-                            // A function of the user is outside.
-                            count.fetch_sub(1, AcqRel);
-                            outside(|| assert_eq!(inside(|| 3), 3));
-                            count.fetch_add(1, AcqRel);
-                            std::thread::yield_now();
-                            count.fetch_sub(1, AcqRel);
-                        });
+                        let _inside = enter();
+                        count.fetch_add(1, AcqRel);
+                        std::thread::yield_now();
+                        count.fetch_sub(1, AcqRel);
+                        // A function of the user is outside, and a call from it inside.
+                        let _outside = leave();
+                        drop(enter());
                     }
                 });
             }
@@ -168,7 +161,10 @@ mod tests {
                 after();
                 assert_eq!((were, are), (0, 0));
             }
-            let of_a_panic = std::panic::catch_unwind(|| inside(|| outside(|| panic!("as asked"))));
+            let of_a_panic = std::panic::catch_unwind(|| {
+                let _guards = (leave(), enter());
+                panic!("as asked")
+            });
             assert!(of_a_panic.is_err() && !IS_INSIDE.get());
             done.store(true, Relaxed);
         });

@@ -137,7 +137,10 @@ pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     f: impl FnOnce() -> Result<T> + Send,
 ) -> PyResult<T> {
-    let result = py.detach(|| fork::inside(|| catch_unwind(AssertUnwindSafe(f))));
+    let result = py.detach(|| {
+        let _inside = fork::enter();
+        catch_unwind(AssertUnwindSafe(f))
+    });
     given(py, result)
 }
 
@@ -156,12 +159,15 @@ pub(crate) fn is_interrupted() -> bool {
     is_raised
 }
 
-/// What a call gave, after the warnings that it caused.
+/// The exception of a signal handler that ran during the call, or the warnings that the call caused.
+#[inline(never)]
+fn raise_waiting(py: Python<'_>) -> PyResult<()> {
+    RAISED.take().map_or_else(|| warnings::give(py), Err)
+}
+
+/// What a call gave, after what it caused besides.
 fn given<T>(py: Python<'_>, result: std::thread::Result<Result<T>>) -> PyResult<T> {
-    if let Some(exception) = RAISED.take() {
-        return Err(exception);
-    }
-    warnings::give(py)?;
+    raise_waiting(py)?;
     match result {
         Ok(Ok(x)) => Ok(x),
         Ok(Err(error)) => Err(exception(py, error)),

@@ -11,8 +11,8 @@ use zyx::{Error, Result, Tensor};
 
 /// Calls Python from a callback. An exception passes through Rust unchanged, as [`Error::Function`].
 pub(crate) fn in_python<T>(f: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
-    let called = fork::outside(|| enabled(|| Python::attach(f)));
-    called.map_err(|exception| Error::Function(Box::new(exception)))
+    let _outside = fork::leave();
+    enabled(|| Python::attach(f)).map_err(|exception| Error::Function(Box::new(exception)))
 }
 
 fn objects(tensors: &[Tensor]) -> Vec<PyTensor> {

@@ -414,8 +414,9 @@ impl Device {
 
 fn in_background(device: &Weak<Inner>) {
     while let Some(device) = device.upgrade() {
-        let tuned = fork::inside(|| Device::from(device).tune_one());
-        let Some(worked) = tuned else { return };
+        let gate = fork::enter();
+        let Some(worked) = Device::from(device).tune_one() else { return };
+        drop(gate);
         std::thread::sleep((worked * REST).min(Duration::from_secs(1)));
     }
 }
