@@ -169,6 +169,39 @@ def test_a_traced_function_may_fork():
     assert run(program, timeout=60) == "fine"
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_is_told_that_it_has_no_gpu():
+    found = [spec for spec, _, kind in zyx.devices() if kind in ("gpu", "software")]
+    if not found:
+        pytest.skip("no GPU")
+    program = """
+        import os, zyx
+        x = zyx.ones(1000, device=DEVICE)
+        assert x.sum().item() == 1000
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                for work in (lambda: (x * 3).tolist(), lambda: zyx.ones(3, device=DEVICE).tolist(), x.tolist, lambda: x.sum().item()):
+                    try:
+                        work()
+                        code = 2
+                        break
+                    except RuntimeError as error:
+                        assert "spawn" in str(error), error
+                else:
+                    # The CPU computes.
+                    code = 0 if zyx.ones(3, device="cpu").sum().item() == 3 else 3
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert (x * 2).sum().item() == 2000
+        print("fine")
+    """
+    for spec in found:
+        assert run(program.replace("DEVICE", repr(spec)), timeout=60) == "fine"
+
+
 # Threads.
 
 
