@@ -14,13 +14,14 @@ use std::cell::Cell;
 use std::sync::Once;
 use std::sync::atomic::{
     AtomicUsize,
-    Ordering::{AcqRel, Acquire, Relaxed},
+    Ordering::{AcqRel, Relaxed},
 };
 use std::time::Duration;
 
-/// The number of threads inside, and `FORKING` while one is about to fork.
+/// The number of threads inside, with a flag from [`before`] to [`after`] and another while the gate is closed.
 static GATE: AtomicUsize = AtomicUsize::new(0);
 const FORKING: usize = 1 << (usize::BITS - 1);
+const CLOSED: usize = 1 << (usize::BITS - 2);
 
 static GENERATION: AtomicUsize = AtomicUsize::new(0);
 
@@ -70,7 +71,8 @@ impl Inside {
 impl Drop for Inside {
     fn drop(&mut self) {
         // The count of a child begins at 0, so it may be 0 here.
-        let _ = GATE.fetch_update(AcqRel, Relaxed, |n| (n & !FORKING > 0).then(|| n - 1));
+        let _ =
+            GATE.fetch_update(AcqRel, Relaxed, |n| (n & !(FORKING | CLOSED) > 0).then(|| n - 1));
     }
 }
 
@@ -83,16 +85,16 @@ pub struct Passage {
 impl Drop for Passage {
     #[inline(never)]
     fn drop(&mut self) {
-        pass(self.was_inside);
+        // Threads that are inside may wait for this one, so it passes until the gate is closed.
+        pass(self.was_inside, CLOSED);
     }
 }
 
-/// Has this thread inside or not, and tells whether it was.
-fn pass(inside: bool) -> bool {
+/// Has this thread inside or not, and tells whether it was. To enter, it waits until none of the flags is set.
+fn pass(inside: bool, flags: usize) -> bool {
     let was_inside = IS_INSIDE.replace(inside);
     if inside && !was_inside {
-        // Waits until the gate is open.
-        let open = |n: usize| (n & FORKING == 0).then_some(n + 1);
+        let open = |n: usize| (n & flags == 0).then_some(n + 1);
         while GATE.fetch_update(AcqRel, Relaxed, open).is_err() {
             std::thread::sleep(POLL);
         }
@@ -105,14 +107,14 @@ fn pass(inside: bool) -> bool {
 /// Enters the gate before work that may take locks. A fork waits until the result is dropped.
 #[inline(never)]
 pub fn enter() -> Passage {
-    Passage { was_inside: pass(true) }
+    Passage { was_inside: pass(true, FORKING) }
 }
 
 /// Leaves the gate before a function of the user is called, which may run for long and may fork. The caller
 /// holds no lock.
 #[inline(never)]
 pub fn leave() -> Passage {
-    Passage { was_inside: pass(false) }
+    Passage { was_inside: pass(false, FORKING) }
 }
 
 /// Waits until no thread is inside, and lets none in until [`after`].
@@ -121,20 +123,21 @@ pub fn before() {
     while GATE.fetch_or(FORKING, AcqRel) & FORKING != 0 {
         std::thread::sleep(POLL);
     }
-    while GATE.load(Acquire) != FORKING {
+    while GATE.compare_exchange(FORKING, FORKING | CLOSED, AcqRel, Relaxed).is_err() {
         std::thread::sleep(POLL);
     }
 }
 
 /// Opens the gate again after a fork, in the parent and in the child.
 pub fn after() {
-    GATE.fetch_and(!FORKING, AcqRel);
+    GATE.fetch_and(!(FORKING | CLOSED), AcqRel);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, AtomicUsize};
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire};
 
     #[test]
     fn nobody_is_inside_while_the_gate_is_closed() {
@@ -161,6 +164,34 @@ mod tests {
                 after();
                 assert_eq!((were, are), (0, 0));
             }
+            // A thread that is inside waits for one that calls a function of the user.
+            let (held, waits) = (Mutex::new(()), AtomicUsize::new(0));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let _inside = enter();
+                    let _held = held.lock().unwrap();
+                    let _outside = leave();
+                    waits.fetch_add(1, AcqRel);
+                    while waits.load(Acquire) < 3 {
+                        std::thread::yield_now();
+                    }
+                    std::thread::sleep(20 * POLL);
+                });
+                while waits.load(Acquire) < 1 {
+                    std::thread::yield_now();
+                }
+                scope.spawn(|| {
+                    let _inside = enter();
+                    waits.fetch_add(1, AcqRel);
+                    drop(held.lock().unwrap());
+                });
+                while waits.load(Acquire) < 2 {
+                    std::thread::yield_now();
+                }
+                waits.fetch_add(1, AcqRel);
+                before();
+                after();
+            });
             let of_a_panic = std::panic::catch_unwind(|| {
                 let _guards = (leave(), enter());
                 panic!("as asked")

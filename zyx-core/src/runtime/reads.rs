@@ -18,7 +18,7 @@ use super::stats::Counters;
 use super::trace::Queue;
 use crate::dtype::Element;
 use crate::error::Result;
-use crate::hal::{DeviceError, fork, lock};
+use crate::hal::{DeviceError, fork, host_room, lock};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -239,14 +239,15 @@ impl Job {
 impl Read {
     /// Reads on this stream, and lets go of the buffer before anybody is told.
     fn run(self, stream: &mut RawStream) {
-        let mut bytes = vec![0; self.bytes];
         let device = self.source.device();
-        let read = {
+        let read = host_room(self.bytes).and_then(|mut bytes| {
             let _span = device.transfer_span("read", self.bytes, Queue::Reads);
-            device.raw().read_after(stream, &self.after, self.source.raw(), &mut bytes)
-        };
+            bytes.resize(self.bytes, 0);
+            let read = device.raw().read_after(stream, &self.after, self.source.raw(), &mut bytes);
+            read.map(|()| bytes)
+        });
         drop((self.source, self.after));
-        self.to.keep(read.map(|()| bytes).map_err(Into::into));
+        self.to.keep(read.map_err(Into::into));
     }
 }
 
