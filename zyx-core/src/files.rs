@@ -480,7 +480,7 @@ mod tests {
                     assert!(bytes.len() == whole && bytes.iter().all(|&b| b == bytes[0]));
                     if cfg!(windows) {
                         // Wine replaces no file that is open: leave it a chance.
-                        std::thread::sleep(std::time::Duration::from_millis(2));
+                        std::thread::sleep(Duration::from_millis(2));
                     }
                 }
             });

@@ -129,9 +129,7 @@ fn io(what: &str, source: &std::io::Error) -> PyErr {
 
 /// Runs `f` and turns a panic into an exception.
 pub(crate) fn caught<T>(py: Python<'_>, f: impl FnOnce() -> Result<T>) -> PyResult<T> {
-    let (mut f, mut result) = (Some(f), None);
-    let done = run_caught(py, &mut || result = f.take().map(|f| f()));
-    given(py, done, result)
+    given(py, catch_unwind(AssertUnwindSafe(f)))
 }
 
 /// As [`caught`], letting other threads of Python run meanwhile.
@@ -139,24 +137,11 @@ pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     f: impl FnOnce() -> Result<T> + Send,
 ) -> PyResult<T> {
-    let (mut f, mut result) = (Some(f), None);
-    let done = run_detached(py, &mut || result = f.take().map(|f| f()));
-    given(py, done, result)
-}
-
-/// Hundreds of functions call [`caught`] and [`detached`], so code that does not depend on their types is here.
-#[inline(never)]
-fn run_caught(py: Python<'_>, work: &mut dyn FnMut()) -> PyResult<()> {
-    finish(py, catch_unwind(AssertUnwindSafe(work)))
-}
-
-#[inline(never)]
-fn run_detached(py: Python<'_>, work: &mut (dyn FnMut() + Send)) -> PyResult<()> {
-    let done = py.detach(|| {
+    let result = py.detach(|| {
         let _inside = fork::enter();
-        catch_unwind(AssertUnwindSafe(work))
+        catch_unwind(AssertUnwindSafe(f))
     });
-    finish(py, done)
+    given(py, result)
 }
 
 thread_local! {
@@ -174,17 +159,20 @@ pub(crate) fn is_interrupted() -> bool {
     is_raised
 }
 
-/// The exception of a signal handler that ran during a call, or the warnings that the call caused, or its panic.
-fn finish(py: Python<'_>, done: std::thread::Result<()>) -> PyResult<()> {
-    RAISED.take().map_or_else(|| warnings::give(py), Err)?;
-    done.map_err(|panic| PyRuntimeError::new_err(message(&*panic)))
+/// The exception of a signal handler that ran during the call, or the warnings that the call caused.
+#[inline(never)]
+fn raise_waiting(py: Python<'_>) -> PyResult<()> {
+    RAISED.take().map_or_else(|| warnings::give(py), Err)
 }
 
-/// The result of a call that is done.
-fn given<T>(py: Python<'_>, done: PyResult<()>, result: Option<Result<T>>) -> PyResult<T> {
-    done?;
-    let result = result.expect("invariant: what did not panic has returned");
-    result.map_err(|error| exception(py, error))
+/// What a call gave, after what it caused besides.
+fn given<T>(py: Python<'_>, result: std::thread::Result<Result<T>>) -> PyResult<T> {
+    raise_waiting(py)?;
+    match result {
+        Ok(Ok(x)) => Ok(x),
+        Ok(Err(error)) => Err(exception(py, error)),
+        Err(panic) => Err(PyRuntimeError::new_err(message(&*panic))),
+    }
 }
 
 fn message(panic: &(dyn std::any::Any + Send)) -> String {
