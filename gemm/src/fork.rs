@@ -11,7 +11,6 @@
 //! survive a fork on all systems.
 
 use std::cell::Cell;
-use std::sync::Once;
 use std::sync::atomic::{
     AtomicUsize,
     Ordering::{AcqRel, Relaxed},
@@ -47,7 +46,7 @@ fn watch() {
             // Threads that were inside do not exist in the child.
             GATE.store(0, Relaxed);
         }
-        static WATCHED: Once = Once::new();
+        static WATCHED: std::sync::Once = std::sync::Once::new();
         WATCHED.call_once(|| {
             // SAFETY: the handler is a function of the right type that exists as long as the process; in
             // the child it stores to atomics and does nothing else.

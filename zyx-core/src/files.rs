@@ -175,7 +175,7 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
         // ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION.
         match renamed {
             Err(error) if matches!(error.raw_os_error(), Some(5 | 32)) => {
-                std::thread::sleep(std::time::Duration::from_millis(30.min(1 + attempt)));
+                std::thread::sleep(Duration::from_millis(30.min(1 + attempt)));
             }
             other => return other,
         }

@@ -25,6 +25,7 @@ pub(super) use neon::F32 as Pairs;
 
 use super::bytes::Write;
 use super::tile::TileArgs;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use half::bf16;
 use num_traits::{ConstZero, Float, NumCast};
 use std::ops::AddAssign;
