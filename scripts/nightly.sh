@@ -16,3 +16,6 @@ for set in "ZYX_CPU=avx512 conformance" "ZYX_CPU=avx2 conformance" "ZYX_CPU=port
     run "$level" "$binary" ladder "$programs"
     run "$level" "$binary" results_do_not_depend_on_earlier_sizes $((programs / 10))
 done
+# Files changed at random.
+ZYX_MUTANTS=$((programs / 20)) cargo test --release -q -p zyx-io --test memory
+ZYX_MUTANTS=$((programs / 20)) cargo test --release -q -p zyx-data --features image --lib images

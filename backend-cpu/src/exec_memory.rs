@@ -50,6 +50,8 @@ pub(crate) struct ExecMemory {
 struct Open {
     chunk: Arc<Chunk>,
     used: usize,
+    /// The process that fills it. A child of a fork shares the memory and must not write there.
+    generation: usize,
 }
 
 /// Finished code. The memory lives as long as this does.
@@ -83,10 +85,12 @@ impl ExecMemory {
         // A panic cannot leave the chunk half-updated: `used` moves before the copy.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let space = code.len().next_multiple_of(ALIGN);
-        let fits = open.as_ref().is_some_and(|it| it.used + space <= it.chunk.len);
+        let generation = zyx_gemm::fork::generation();
+        let fits = |it: &Open| it.used + space <= it.chunk.len && it.generation == generation;
+        let fits = open.as_ref().is_some_and(fits);
         if !fits {
             let chunk = Arc::new(Chunk::dual(space.max(CHUNK))?);
-            *open = Some(Open { chunk, used: 0 });
+            *open = Some(Open { chunk, used: 0, generation });
         }
         let it = open.as_mut().expect("invariant: a chunk with room was just made sure of");
         let offset = it.used;

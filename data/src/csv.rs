@@ -9,10 +9,9 @@ use crate::dataset::Array;
 use csv_core::{ReadFieldResult, Reader, ReaderBuilder};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use zyx_core::{Error, Result};
+use zyx_core::{Error, Result, files};
 
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +78,9 @@ impl Csv {
     /// When it cannot be read, or as [`Csv::parse`].
     pub fn read(file: impl AsRef<Path>, options: CsvOptions) -> Result<Csv> {
         let what = file.as_ref().display().to_string();
-        let text =
-            fs::read_to_string(file).map_err(|source| Error::Io { what: what.clone(), source })?;
+        let Ok(text) = String::from_utf8(files::read(file)?) else {
+            return Err(Error::Format { what, reason: "is not UTF-8".to_owned() });
+        };
         Csv::parse(text, options).map_err(|error| match error {
             Error::Format { reason, .. } => Error::Format { what, reason },
             other => other,

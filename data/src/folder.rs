@@ -140,4 +140,43 @@ mod tests {
         assert!(ImageFolder::read(root.join("a"), plain).is_err());
         fs::remove_dir_all(&root).unwrap();
     }
+
+    /// Each is read or refused. `ZYX_MUTANTS` and `ZYX_FIRST_SEED` as in the tests of `zyx-io`.
+    #[test]
+    fn images_changed_at_random_cause_no_panic() {
+        let number = |name: &str, default: u64| {
+            std::env::var(name).map_or(default, |text| text.parse().unwrap())
+        };
+        let root = std::env::temp_dir().join(format!("zyx-mutants-{}", std::process::id()));
+        fs::create_dir_all(root.join("a")).unwrap();
+        let options = FolderOptions { size: Some([5, 4]), grey: false };
+        let (first, n) = (number("ZYX_FIRST_SEED", 0), number("ZYX_MUTANTS", 100));
+        for name in ["x.png", "x.jpg"] {
+            let file = root.join("a").join(name);
+            let pixel = |x: u32, y: u32| image::Rgb([(x * 20) as u8, (y * 30) as u8, 7]);
+            image::RgbImage::from_fn(12, 8, pixel).save(&file).unwrap();
+            let whole = fs::read(&file).unwrap();
+            for seed in first..first + n {
+                let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let mut below = |n: usize| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (state >> 33) as usize % n
+                };
+                let mut bytes = whole.clone();
+                for _ in 0..=below(4) {
+                    let at = below(bytes.len());
+                    match below(3) {
+                        0 => bytes[at] ^= 1 << below(8),
+                        1 => bytes[at] = [0, 0x7f, 0x80, 0xff][below(4)],
+                        _ => bytes.truncate(at.max(20)),
+                    }
+                }
+                fs::write(&file, bytes).unwrap();
+                let read = || ImageFolder::read(&root, options).and_then(|set| set.get(0));
+                assert!(std::panic::catch_unwind(read).is_ok(), "{name}, ZYX_FIRST_SEED={seed}");
+            }
+            fs::remove_file(file).unwrap();
+        }
+        fs::remove_dir_all(&root).unwrap();
+    }
 }

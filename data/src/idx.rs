@@ -5,9 +5,8 @@
 //! C. Cortes and C. Burges.
 
 use crate::dataset::{Array, Dataset};
-use std::fs;
 use std::path::Path;
-use zyx_core::{Error, Result};
+use zyx_core::{Error, Result, files};
 
 /// Bytes with their extents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,10 +33,8 @@ impl Idx {
     /// When the file cannot be read, or is not a whole IDX file of bytes with `rank` axes.
     pub fn read(file: impl AsRef<Path>, rank: usize) -> Result<Idx> {
         let what = file.as_ref().display().to_string();
-        match fs::read(file) {
-            Ok(bytes) => Idx::parse(&bytes, rank).map_err(|reason| Error::Format { what, reason }),
-            Err(source) => Err(Error::Io { what, source }),
-        }
+        let bytes = files::read(file)?;
+        Idx::parse(&bytes, rank).map_err(|reason| Error::Format { what, reason })
     }
 
     /// The contents of a file with `rank` axes, or what is wrong with it.
@@ -148,6 +145,7 @@ impl Dataset for IdxImages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn file(shape: &[u32], data: &[u8]) -> Vec<u8> {
         let mut file = vec![0, 0, 8, shape.len() as u8];

@@ -11,7 +11,8 @@
 
 use super::bytes::Form;
 use super::offsets::Offsets;
-use super::simd::{Element, Load, MAX_LANES, Real, Simd};
+use super::simd::{Element, Load, MAX_LANES, Simd, convert};
+use num_traits::ConstZero;
 use std::ops::Range;
 
 /// Adjacent columns of one vector of a panel that are adjacent in B.
@@ -217,7 +218,7 @@ unsafe fn many<S: Load<E>, E: Element>(p: &Panel<'_, S::Elem>, v: usize, pieces:
             for piece in pieces {
                 for lane in piece.lo as usize..piece.hi as usize {
                     let x = *src.wrapping_offset(piece.offset + lane as isize);
-                    *row.wrapping_add(lane) = S::Elem::from_element(x);
+                    *row.wrapping_add(lane) = convert(x);
                 }
             }
         }
@@ -309,7 +310,7 @@ pub(super) unsafe fn panel_scattered<S: Load<E>, E: Element>(p: &Panel<'_, S::El
             // SAFETY: column i is read only if it exists; row k of the panel has `columns` numbers.
             unsafe {
                 *dst.wrapping_add(i) = if i < p.width {
-                    S::Elem::from_element(*src.wrapping_offset(p.n_offsets.at(p.n0 + i)))
+                    convert(*src.wrapping_offset(p.n_offsets.at(p.n0 + i)))
                 } else {
                     S::Elem::ZERO
                 };
@@ -364,7 +365,7 @@ unsafe fn row_run<S: Load<E>, E: Element>(
         }
         while i < n {
             let x = *src.wrapping_offset(step.wrapping_mul(i as isize));
-            *dst.wrapping_add(i) = S::Elem::from_element(x);
+            *dst.wrapping_add(i) = convert(x);
             i += 1;
         }
     }
@@ -451,7 +452,7 @@ unsafe fn strip_row<S: Load<E>, E: Element>(
         } else {
             for i in 0..rows {
                 let x = *src.wrapping_offset(p.m_offsets.at(p.m0 + m + i));
-                *to.wrapping_add(i) = S::Elem::from_element(x);
+                *to.wrapping_add(i) = convert(x);
             }
         }
     }

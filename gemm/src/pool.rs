@@ -18,12 +18,13 @@
 //! to leave; late workers find the door closed. State and job share a cache line on purpose: moving
 //! a line between cores is the whole cost of a dispatch, 70 ns each way where this was written.
 
+use crate::fork;
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
@@ -81,7 +82,7 @@ struct Shared {
     panicked: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     asleep: Vec<AtomicBool>,
-    threads: OnceLock<Vec<Thread>>,
+    threads: RwLock<Vec<Thread>>,
 }
 
 // SAFETY: `job` is written by the thread that holds `busy`, while the job is closed and `WORKERS`
@@ -94,7 +95,10 @@ unsafe impl Send for Shared {}
 /// A fixed set of threads that execute the chunks of one job at a time.
 pub struct Pool {
     shared: Arc<Shared>,
-    workers: Vec<JoinHandle<()>>,
+    workers: Mutex<Vec<JoinHandle<()>>>,
+    n_workers: AtomicUsize,
+    /// The generation of the process that the workers belong to.
+    generation: AtomicUsize,
     busy: AtomicBool,
     jobs: AtomicU64,
 }
@@ -121,17 +125,47 @@ impl Pool {
             panicked: AtomicBool::new(false),
             panic: Mutex::new(None),
             asleep: (0..n_workers).map(|_| AtomicBool::new(false)).collect(),
-            threads: OnceLock::new(),
+            threads: RwLock::default(),
         });
-        let workers: Vec<_> = (0..n_workers)
-            .map_while(|i| {
-                let shared = shared.clone();
-                let name = format!("zyx-cpu-{i}");
-                std::thread::Builder::new().name(name).spawn(move || worker(&shared, i)).ok()
-            })
-            .collect();
-        shared.threads.get_or_init(|| workers.iter().map(|w| w.thread().clone()).collect());
-        Pool { shared, workers, busy: AtomicBool::new(false), jobs: AtomicU64::new(0) }
+        let (workers, n_workers, jobs) = (Mutex::default(), AtomicUsize::new(0), AtomicU64::new(0));
+        let generation = AtomicUsize::new(fork::generation());
+        let pool =
+            Pool { shared, workers, n_workers, generation, busy: AtomicBool::new(false), jobs };
+        pool.start();
+        pool
+    }
+
+    /// Starts the workers, as many as the system gives.
+    fn start(&self) {
+        let start = |i: usize| {
+            let shared = self.shared.clone();
+            let name = format!("zyx-cpu-{i}");
+            std::thread::Builder::new().name(name).spawn(move || worker(&shared, i)).ok()
+        };
+        let workers: Vec<_> = (0..self.shared.asleep.len()).map_while(start).collect();
+        self.n_workers.store(workers.len(), Ordering::Relaxed);
+        *self.shared.threads.write().unwrap_or_else(PoisonError::into_inner) =
+            workers.iter().map(|w| w.thread().clone()).collect();
+        *self.workers.lock().unwrap_or_else(PoisonError::into_inner) = workers;
+    }
+
+    /// In the child of a fork: starts workers in place of those that the parent has. The caller holds `busy`.
+    #[cold]
+    fn start_again(&self, generation: usize) {
+        self.forget();
+        let shared = &*self.shared;
+        // No worker is inside: the parent forked while no job ran.
+        shared.gate.state.fetch_and(!(WORKERS | OPEN), Ordering::SeqCst);
+        shared.asleep.iter().for_each(|flag| flag.store(false, Ordering::Relaxed));
+        shared.sleepers.store(0, Ordering::SeqCst);
+        self.start();
+        self.generation.store(generation, Ordering::Release);
+    }
+
+    /// Drops the handles of workers of another process, which cannot be joined.
+    fn forget(&self) {
+        let workers = &mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(workers).into_iter().for_each(std::mem::forget);
     }
 
     /// Jobs so far: calls of [`run`](Pool::run) that were not made within a task, and those that
@@ -147,7 +181,7 @@ impl Pool {
 
     /// The number of threads that can take part in a job, the caller included.
     pub fn n_threads(&self) -> usize {
-        self.workers.len() + 1
+        self.n_workers.load(Ordering::Relaxed) + 1
     }
 
     /// Calls `task` with ranges that together cover `0..n` exactly once, each of at most `grain`
@@ -168,8 +202,12 @@ impl Pool {
         if !IN_TASK.get() {
             self.count_job();
         }
-        if n <= grain || self.workers.is_empty() || IN_TASK.get() || !self.acquire() {
+        if n <= grain || self.n_threads() == 1 || IN_TASK.get() || !self.acquire() {
             return task(0..n);
+        }
+        let generation = fork::generation();
+        if self.generation.load(Ordering::Relaxed) != generation {
+            self.start_again(generation);
         }
         let job = self.open(n, grain, task);
         IN_TASK.set(true);
@@ -222,8 +260,12 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
+        if *self.generation.get_mut() != fork::generation() {
+            return self.forget();
+        }
         self.shared.gate.state.fetch_or(SHUTDOWN, Ordering::SeqCst);
-        for worker in self.workers.drain(..) {
+        let workers = self.workers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for worker in workers.drain(..) {
             worker.thread().unpark();
             // A worker catches the panics of its tasks, so joining cannot fail.
             let _ = worker.join();
@@ -237,9 +279,9 @@ impl Shared {
         if chunks == 0 || self.sleepers.load(Ordering::SeqCst) == 0 {
             return;
         }
-        let threads = self.threads.get().map_or(&[][..], Vec::as_slice);
+        let threads = self.threads.read().unwrap_or_else(PoisonError::into_inner);
         let mut left = chunks.min(WAKE_FANOUT);
-        for (flag, thread) in self.asleep.iter().zip(threads) {
+        for (flag, thread) in self.asleep.iter().zip(&*threads) {
             if left == 0 {
                 break;
             }

@@ -4,7 +4,8 @@
 //! its rows are not contiguous. A contraction with an epilogue never comes here.
 
 use super::offsets::Offsets;
-use super::simd::{Element, MAX_LANES, Real, Save, Simd};
+use super::simd::{Element, MAX_LANES, Real, Save, Simd, convert};
+use num_traits::ConstZero;
 
 /// A block of accumulators to write to C.
 pub(super) struct Store<'a, T> {
@@ -143,7 +144,7 @@ unsafe fn adjacent<S: Save<E>, E: Element>(
             if accumulate {
                 let mut before = [S::Elem::ZERO; MAX_LANES];
                 for (j, before) in before.iter_mut().enumerate().take(lanes) {
-                    *before = S::Elem::from_element(*to.wrapping_add(j));
+                    *before = convert(*to.wrapping_add(j));
                 }
                 v = S::add(v, S::load(before.as_ptr()));
             }
@@ -168,9 +169,9 @@ unsafe fn scattered<S: Save<E>, E: Element>(
         unsafe {
             let mut x = *src.wrapping_add(i);
             if accumulate {
-                x += S::Elem::from_element(*to);
+                x += convert(*to);
             }
-            *to = x.to_element();
+            *to = convert(x);
         }
     }
 }

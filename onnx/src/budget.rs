@@ -4,10 +4,9 @@
 //! says asks the budget first: [`Budget::ask`] for bytes, [`Budget::room`] for a vector. Inputs and outputs of nodes
 //! are counted by `run`; memory of devices, which tensors take, is limited by the device.
 
-use crate::file::interrupted;
 use crate::read::damaged;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use zyx_core::hal::is_interrupted;
+use zyx_core::hal::{interrupted, is_interrupted};
 use zyx_core::{Error, Result};
 
 /// Bytes that a pending tensor of a node takes: its graph nodes, shapes and names. Measured: 12 KB for a step of an

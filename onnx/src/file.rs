@@ -11,18 +11,13 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use zyx_core::hal::is_interrupted;
+use zyx_core::hal::{interrupted, is_interrupted};
 
 /// Fields of more bytes than this stay in the file.
 const LARGE: usize = 64 << 10;
 
 /// Steps of decoding between two looks for an interrupt.
 const STEPS_PER_LOOK: usize = 1 << 12;
-
-/// Readers would try again after `ErrorKind::Interrupted`.
-pub(crate) fn interrupted() -> Error {
-    Error::other("interrupted")
-}
 
 /// A file that is decoded from its start.
 pub(crate) struct FileBuf {

@@ -101,6 +101,9 @@ pub enum Error {
         /// The reason.
         source: std::io::Error,
     },
+    /// The error of a function that the caller passed.
+    #[error(transparent)]
+    Function(Box<dyn std::error::Error + Send + Sync>),
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),

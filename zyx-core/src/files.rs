@@ -3,15 +3,27 @@
 //! A reader sees the file as it was or as it will be, whatever happens meanwhile and however many
 //! save it at the same time; after a crash it is one of both. A symbolic link stays one, and what it
 //! leads to is replaced; mode and owner of a file that is replaced are kept. Who has a file open when it is
-//! replaced goes on reading what it was. Windows allows that on NTFS since version 10; elsewhere a
+//! replaced goes on reading what it was. What is written goes to the disk as it comes ([`write`]), so a file
+//! takes no memory of its size. Windows allows that on NTFS since version 10; elsewhere a
 //! file that stays open for seconds cannot be replaced, which is an error.
+
+mod input;
+
+pub use input::{Input, read};
 
 use crate::error::{Error, Result};
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, Cursor, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Minimum age of a temporary file that is removed, so that its writer has had time to lock it.
+const LEFT_BEHIND: Duration = Duration::from_secs(60);
+
+/// Buffer of a file that is written, in bytes.
+const BUFFER_BYTES: usize = 1 << 16;
 
 /// Links that lead to one another more often than this lead nowhere.
 const MOST_LINKS: usize = 40;
@@ -32,44 +44,116 @@ const MOST_LINKS: usize = 40;
 /// [`Error::Io`] when it may not be written or there is no room; an earlier file is as it was then.
 pub fn replace(file: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let file = file.as_ref();
-    place(file, bytes).map_err(|source| Error::Io { what: file.display().to_string(), source })
+    let io = |source| failed(file, source);
+    write(file, &mut |to| to.write_all(bytes).map_err(io))
 }
 
-fn place(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let file = target(file)?;
+/// A file that is written, or memory in its place.
+pub trait Output: Write + Seek {}
+
+impl<T: Write + Seek> Output for T {}
+
+/// As [`replace`], of the bytes that a function writes.
+///
+/// ```
+/// use zyx_core::{Error, files};
+/// let file = std::env::temp_dir().join(format!("zyx-write-{}", std::process::id()));
+/// let io = |source| Error::Io { what: "numbers".to_owned(), source };
+/// files::write(&file, &mut |to| (0..9).try_for_each(|n| writeln!(to, "{n}")).map_err(io))?;
+/// assert_eq!(std::fs::read(&file).unwrap().len(), 18);
+/// # std::fs::remove_file(file).unwrap();
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Those of the function, and as [`replace`]; an earlier file is as it was then.
+pub fn write(
+    file: impl AsRef<Path>,
+    content: &mut dyn FnMut(&mut dyn Output) -> Result<()>,
+) -> Result<()> {
+    let file = file.as_ref();
+    let io = |source| failed(file, source);
+    let target = target(file).map_err(io)?;
     let turn = turn();
-    let earlier = match OpenOptions::new().write(true).open(&file) {
+    let earlier = match OpenOptions::new().write(true).open(&target) {
         Ok(open) => {
-            let metadata = open.metadata()?;
+            let metadata = open.metadata().map_err(io)?;
             if cfg!(windows) && metadata.permissions().readonly() {
                 // Wine opens it all the same for an administrator.
-                return Err(ErrorKind::PermissionDenied.into());
+                return Err(io(ErrorKind::PermissionDenied.into()));
             }
             if !metadata.is_file() {
-                // A pipe or a device: there is nothing to replace.
-                let mut open = open;
-                return open.write_all(bytes);
+                // A pipe or a device: there is nothing to replace, and no place to go back to.
+                let bytes = in_memory(content)?;
+                return { open }.write_all(&bytes).map_err(io);
             }
             Some(metadata)
         }
         Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
+        Err(error) => return Err(io(error)),
     };
     drop(turn);
-    let (temporary, open) = beside(&file, earlier.as_ref())?;
-    let written = fill(open, bytes, earlier.as_ref()).and_then(|()| rename(&temporary, &file));
-    if let Err(error) = written {
+    let (temporary, open) = beside(&target, earlier.as_ref()).map_err(io)?;
+    remove_left_behind(&temporary, &open);
+    let mut open = BufWriter::with_capacity(BUFFER_BYTES, open);
+    let written = content(&mut open).and_then(|()| {
+        let open = open.into_inner().map_err(|error| error.into_error());
+        let finished = open.and_then(|open| finish(open, earlier.as_ref()));
+        finished.and_then(|()| rename(&temporary, &target)).map_err(io)
+    });
+    if written.is_err() {
         // The error that matters is the first one.
         let _ = fs::remove_file(&temporary);
-        return Err(error);
+        return written;
     }
     // The name is on the disk when its folder is, where a folder can be asked for that.
-    if let Some(folder) = folder(&file)
+    if let Some(folder) = folder(&target)
         && let Ok(folder) = File::open(folder)
     {
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+fn failed(file: &Path, source: io::Error) -> Error {
+    Error::Io { what: file.display().to_string(), source }
+}
+
+/// The bytes that a function writes.
+///
+/// ```
+/// use zyx_core::{Error, files};
+/// let io = |source| Error::Io { what: "numbers".to_owned(), source };
+/// assert_eq!(files::in_memory(&mut |to| to.write_all(&[1, 2]).map_err(io))?, [1, 2]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Those of the function; when memory is short, [`Error::Io`] of the kind [`ErrorKind::OutOfMemory`].
+pub fn in_memory(content: &mut dyn FnMut(&mut dyn Output) -> Result<()>) -> Result<Vec<u8>> {
+    let mut memory = Memory(Cursor::default());
+    content(&mut memory)?;
+    Ok(memory.0.into_inner())
+}
+
+/// A buffer in memory whose growth can fail.
+struct Memory(Cursor<Vec<u8>>);
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.get_mut().try_reserve(bytes.len())?;
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Memory {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
+    }
 }
 
 /// Held by the thread that has a file open which others may replace, or replaces one. Windows alone has
@@ -91,7 +175,7 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
         // ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION.
         match renamed {
             Err(error) if matches!(error.raw_os_error(), Some(5 | 32)) => {
-                std::thread::sleep(std::time::Duration::from_millis(30.min(1 + attempt)));
+                std::thread::sleep(Duration::from_millis(30.min(1 + attempt)));
             }
             other => return other,
         }
@@ -141,7 +225,11 @@ fn beside(file: &Path, earlier: Option<&Metadata>) -> io::Result<(PathBuf, File)
         let name = format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Relaxed));
         let temporary = file.with_file_name(name);
         match options.open(&temporary) {
-            Ok(open) => return Ok((temporary, open)),
+            Ok(open) => {
+                // The lock marks the file as being written until it is closed. Some file systems have no locks.
+                let _ = open.try_lock();
+                return Ok((temporary, open));
+            }
             // Left by a process that ended, or of one on another machine.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
@@ -149,8 +237,38 @@ fn beside(file: &Path, earlier: Option<&Metadata>) -> io::Result<(PathBuf, File)
     }
 }
 
-fn fill(mut open: File, bytes: &[u8], earlier: Option<&Metadata>) -> io::Result<()> {
-    open.write_all(bytes)?;
+/// Removes temporary files that are older than `LEFT_BEHIND` and that no process has locked: their writers
+/// ended before the files were complete. Ages are relative to `own`, which was just made: the clock of a file
+/// server may differ from this machine's.
+fn remove_left_behind(own: &Path, open: &File) {
+    let (Some(folder), Ok(now)) = (folder(own), open.metadata().and_then(|own| own.modified()))
+    else {
+        return;
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_old = |then| now.duration_since(then).is_ok_and(|age| age >= LEFT_BEHIND);
+        if !is_temporary(&entry.file_name().to_string_lossy())
+            || !entry.metadata().is_ok_and(|it| it.is_file() && it.modified().is_ok_and(is_old))
+        {
+            continue;
+        }
+        if let Ok(left) = OpenOptions::new().write(true).open(&path)
+            && left.try_lock().is_ok()
+        {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// Whether [`beside`] gives such names.
+fn is_temporary(name: &str) -> bool {
+    let numbers = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".tmp"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    numbers.and_then(|it| it.split_once('-')).is_some_and(|(a, b)| is_number(a) && is_number(b))
+}
+
+fn finish(open: File, earlier: Option<&Metadata>) -> io::Result<()> {
     if let Some(earlier) = earlier {
         #[cfg(unix)]
         {
@@ -240,6 +358,55 @@ mod tests {
     }
 
     #[test]
+    fn what_processes_left_that_ended_is_removed() {
+        let folder = folder("left");
+        let make = |name: &str, age: u64| {
+            let file = File::create(folder.join(name)).unwrap();
+            let then = std::time::SystemTime::now() - Duration::from_secs(age);
+            file.set_modified(then).unwrap();
+            file
+        };
+        let written = make(".7-1.tmp", 1000);
+        written.try_lock().unwrap();
+        let stay = [".7-2.tmp", ".a-3.tmp", "7-4.tmp", ".7-5.tmpx", ".7.tmp"];
+        drop(stay.map(|name| make(name, if name == stay[0] { 5 } else { 1000 })));
+        drop([make(".7-6.tmp", 1000), make(".123456-0.tmp", 100)]);
+        fs::create_dir(folder.join(".7-8.tmp")).unwrap();
+        replace(folder.join("file"), b"1").unwrap();
+        let left = || {
+            let names = fs::read_dir(&folder).unwrap();
+            let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            let mut names: Vec<String> = names.collect();
+            names.sort();
+            names
+        };
+        let mut expected = [&stay[..], &[".7-1.tmp", ".7-8.tmp", "file"]].concat();
+        expected.sort();
+        assert_eq!(left(), expected);
+        // Its writer ends.
+        drop(written);
+        replace(folder.join("file"), b"2").unwrap();
+        expected.retain(|name| *name != ".7-1.tmp");
+        assert_eq!(left(), expected);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn content_that_fails_leaves_what_was() {
+        let folder = folder("fails");
+        let file = folder.join("file");
+        replace(&file, b"first").unwrap();
+        let refuse = |to: &mut dyn Output| {
+            to.write_all(&[1; 200_000]).unwrap();
+            Err(Error::Format { what: "content".to_owned(), reason: "as asked".to_owned() })
+        };
+        assert!(matches!(write(&file, &mut { refuse }), Err(Error::Format { .. })));
+        assert_eq!(fs::read(&file).unwrap(), b"first");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
     fn whoever_reads_goes_on_reading_what_it_was() {
         use std::io::Read;
         let folder = folder("open");
@@ -313,7 +480,7 @@ mod tests {
                     assert!(bytes.len() == whole && bytes.iter().all(|&b| b == bytes[0]));
                     if cfg!(windows) {
                         // Wine replaces no file that is open: leave it a chance.
-                        std::thread::sleep(std::time::Duration::from_millis(2));
+                        std::thread::sleep(Duration::from_millis(2));
                     }
                 }
             });

@@ -6,11 +6,12 @@
 //! archives unpack to endless ones, are refused, and so is a size that no compression gives.
 
 use crate::damaged;
-use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use zip::read::{ArchiveOffset, Config};
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipReadOptions, ZipWriter};
+use zyx_core::files::Output;
 use zyx_core::{Error, Result};
 
 /// The bytes of an entry's two headers without its name, which is the least that there is of one.
@@ -18,6 +19,9 @@ const LEAST_ENTRY: u64 = 30 + 46;
 
 /// The most bytes that a byte of deflated data stands for.
 const MOST_RATIO: u64 = 1032;
+
+/// More bytes than stand before the elements of an array.
+const MOST_HEADER: u64 = 1 << 17;
 
 /// What the zip format writes where a number has its place elsewhere, in 16 bits.
 const ELSEWHERE: u64 = u16::MAX as u64;
@@ -163,24 +167,25 @@ fn claimed(reader: &mut dyn Source, length: u64) -> io::Result<u64> {
 
 /// An archive that is written: stored entries, each with the same time, so that equal contents make
 /// equal archives.
-pub(crate) struct Writer(ZipWriter<Cursor<Vec<u8>>>);
+pub(crate) struct Writer<'a>(ZipWriter<&'a mut dyn Output>);
 
-impl Writer {
-    pub(crate) fn new() -> Writer {
-        Writer(ZipWriter::new(Cursor::new(Vec::new())))
+impl<'a> Writer<'a> {
+    pub(crate) fn new(to: &'a mut dyn Output) -> Writer<'a> {
+        Writer(ZipWriter::new(to))
     }
 
-    pub(crate) fn add(&mut self, name: &str, content: &[u8]) -> Result<(), String> {
-        let large = content.len() as u64 >= zip::ZIP64_BYTES_THR;
+    /// Begins an entry of about so many bytes, and gives what it is written to.
+    pub(crate) fn entry(&mut self, name: &str, bytes: usize) -> Result<&mut dyn Write> {
+        // Its header takes a few more.
+        let large = bytes as u64 >= zip::ZIP64_BYTES_THR - MOST_HEADER;
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(large);
-        let fail = |error: String| format!("`{name}`: {error}");
-        self.0.start_file(name, options).map_err(|error| fail(error.to_string()))?;
-        self.0.write_all(content).map_err(|error| fail(error.to_string()))
+        self.0.start_file(name, options).map_err(|error| refused(&format!("`{name}`"), error))?;
+        Ok(&mut self.0)
     }
 
-    pub(crate) fn finish(self) -> Result<Vec<u8>, String> {
-        self.0.finish().map(Cursor::into_inner).map_err(|error| error.to_string())
+    pub(crate) fn finish(self) -> Result<()> {
+        self.0.finish().map(drop).map_err(|error| refused("npz", error))
     }
 }

@@ -66,10 +66,12 @@ impl Quant {
     }
 
     /// The elements of whole blocks, as bytes of `f32`.
-    pub(crate) fn floats(self, blocks: &[u8]) -> Result<Vec<u8>, String> {
-        let mut bytes = crate::room(blocks.len() / self.bytes() * self.elements() * 4)?;
+    pub(crate) fn floats(self, blocks: &[u8]) -> zyx_core::Result<Vec<u8>> {
+        let mut bytes =
+            zyx_core::hal::host_room(blocks.len() / self.bytes() * self.elements() * 4)?;
         let mut floats = Vec::with_capacity(self.elements());
-        for block in blocks.chunks_exact(self.bytes()) {
+        for (step, block) in blocks.chunks_exact(self.bytes()).enumerate() {
+            crate::look(step)?;
             self.block(block, &mut floats);
             floats.drain(..).for_each(|x| bytes.extend_from_slice(&x.to_le_bytes()));
         }

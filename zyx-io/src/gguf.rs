@@ -8,10 +8,11 @@
 use crate::dequantize::Quant;
 use crate::reader::Reader;
 use crate::{damaged, owned, room};
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use zyx_core::files::Input;
+use zyx_core::hal::host_room;
 use zyx_core::{DType, Device, Error, Result, Shape, Tensor};
 
 /// A value of the metadata.
@@ -112,7 +113,7 @@ impl Entry {
 #[derive(Debug)]
 pub struct Gguf {
     path: PathBuf,
-    file: Mutex<File>,
+    file: Mutex<Input>,
     length: u64,
     /// What the file says before its data.
     head: Vec<u8>,
@@ -136,8 +137,8 @@ impl Gguf {
         let path = path.as_ref().to_owned();
         let what = path.display().to_string();
         let io = |source| Error::Io { what: what.clone(), source };
-        let mut file = File::open(&path).map_err(io)?;
-        let length = file.metadata().map_err(io)?.len();
+        let mut file = Input::open(&path).map_err(io)?;
+        let length = file.length();
         // The directory's length is known once it was parsed: read more until it is whole.
         let mut head = Vec::new();
         let mut wanted = 1 << 20;
@@ -261,13 +262,20 @@ impl Gguf {
                 }
                 (n / quant.elements()).checked_mul(quant.bytes())
             }
-            Storage::Other(kind) => return Err(fail(format!("type {kind} cannot be read"))),
+            Storage::Other(kind) => {
+                let name = UNREAD.iter().find(|(known, _)| *known == kind);
+                let name =
+                    name.map_or_else(|| format!("type {kind}"), |(_, name)| (*name).to_owned());
+                return Err(fail(format!(
+                    "{name} cannot be read; quantise the model as one of Q2_K to Q8_0"
+                )));
+            }
         };
         let size = size.ok_or_else(|| fail("it is too large".into()))?;
         let bytes = self.bytes(&what, entry.offset, size)?;
         match entry.storage {
             Storage::Quantised(quant) => {
-                let floats = quant.floats(&bytes).map_err(fail)?;
+                let floats = quant.floats(&bytes)?;
                 drop(bytes);
                 owned(floats, DType::F32, &entry.shape[..], device)
             }
@@ -289,7 +297,7 @@ impl Gguf {
             return Err(damaged(what, reason));
         };
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut bytes = room(size).map_err(|reason| damaged(what, reason))?;
+        let mut bytes = host_room(size)?;
         bytes.resize(size, 0);
         let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut bytes));
         read.map_err(|source| Error::Io { what: what.to_owned(), source })?;
@@ -393,6 +401,25 @@ fn storage(kind: u32) -> Storage {
         other => Storage::Other(other),
     }
 }
+
+/// Types of ggml that are not read.
+const UNREAD: [(u32, &str); 15] = [
+    (9, "Q8_1"),
+    (16, "IQ2_XXS"),
+    (17, "IQ2_XS"),
+    (18, "IQ3_XXS"),
+    (19, "IQ1_S"),
+    (20, "IQ4_NL"),
+    (21, "IQ3_S"),
+    (22, "IQ2_S"),
+    (23, "IQ4_XS"),
+    (29, "IQ1_M"),
+    (34, "TQ1_0"),
+    (35, "TQ2_0"),
+    (39, "MXFP4"),
+    (40, "NVFP4"),
+    (41, "Q1_0"),
+];
 
 /// A value of one of the thirteen types, which was checked by [`skip`].
 fn value(r: &mut Reader<'_>, kind: u32) -> Result<Value, String> {

@@ -21,23 +21,30 @@ mod pickle;
 pub mod pytorch;
 mod reader;
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
+use zyx_core::files::Input;
+use zyx_core::hal::{host_room, interrupted, is_interrupted};
 use zyx_core::{DType, Device, Error, Result, Shape, Tensor};
 
-/// The bytes of a file.
-fn read(file: &Path) -> Result<Vec<u8>> {
-    std::fs::read(file).map_err(|source| Error::Io { what: file.display().to_string(), source })
+/// A file that is read in parts, and its size.
+fn open(path: &Path) -> Result<(BufReader<Input>, u64)> {
+    let io = |source| Error::Io { what: path.display().to_string(), source };
+    let file = Input::open(path).map_err(io)?;
+    let size = file.length();
+    Ok((BufReader::new(file), size))
 }
 
-/// A file that is read in parts, and its size.
-fn open(path: &Path) -> Result<(BufReader<File>, u64)> {
-    let io = |source| Error::Io { what: path.display().to_string(), source };
-    let file = File::open(path).map_err(io)?;
-    let size = file.metadata().map_err(io)?.len();
-    Ok((BufReader::new(file), size))
+/// Steps of a loop between two looks at whether the user interrupts.
+const STEPS_PER_LOOK: usize = 1 << 12;
+
+/// Ends a loop when the user interrupts, at every `STEPS_PER_LOOK`-th step.
+fn look(step: usize) -> Result<()> {
+    match step.is_multiple_of(STEPS_PER_LOOK) && is_interrupted() {
+        true => Err(Error::Io { what: "reading".to_owned(), source: interrupted() }),
+        false => Ok(()),
+    }
 }
 
 /// How many bytes the tensors of an archive of that size may have together if nothing else is said.
@@ -47,9 +54,7 @@ fn default_limit(archive: u64) -> usize {
 
 /// A vector with room for what a file says it holds.
 fn room<T>(n: usize) -> Result<Vec<T>, String> {
-    let mut vector = Vec::new();
-    vector.try_reserve_exact(n).map_err(|error| format!("{n} elements: {error}"))?;
-    Ok(vector)
+    host_room(n).map_err(|error| error.to_string())
 }
 
 /// A tensor of these bytes, which stay where they are on a device that computes in host memory.

@@ -4,10 +4,11 @@
 //! Versions 1 to 3 are read, in either byte order and either memory order; version 1 is written,
 //! little-endian, in row-major order. `bf16` has no name in NumPy and is refused when saving.
 
-use crate::{damaged, owned, read, room};
-use std::io::{ErrorKind, Read};
+use crate::{damaged, owned};
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
-use zyx_core::{DType, Device, Result, Shape, Tensor, files};
+use zyx_core::hal::host_room;
+use zyx_core::{DType, Device, Error, Result, Shape, Tensor, files};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
@@ -33,7 +34,7 @@ const MOST_HEADER: usize = 1 << 16;
 #[track_caller]
 pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
     let what = file.as_ref().display().to_string();
-    from_named_bytes(&read(file.as_ref())?, &what, device)
+    from_named_bytes(&files::read(file)?, &what, device)
 }
 
 /// Writes an array, computing it if need be.
@@ -53,7 +54,8 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
 /// When the device fails, the file cannot be written, or the elements are `bf16`.
 #[track_caller]
 pub fn save(tensor: &Tensor, file: impl AsRef<Path>) -> Result<()> {
-    files::replace(file, &to_bytes(tensor)?)
+    tensor.realize()?;
+    files::write(file, &mut |to| write(tensor, to))
 }
 
 /// The array in the bytes of a file.
@@ -88,6 +90,18 @@ pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<Tensor> {
 /// As [`save`].
 #[track_caller]
 pub fn to_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
+    files::in_memory(&mut |to| write(tensor, to))
+}
+
+/// Writes a file with this array.
+pub(crate) fn write(tensor: &Tensor, to: &mut dyn Write) -> Result<()> {
+    to.write_all(&header(tensor)?)
+        .map_err(|source| Error::Io { what: "npy".to_owned(), source })?;
+    tensor.write_to(to)
+}
+
+/// The magic string, the version, and the header's length and text.
+fn header(tensor: &Tensor) -> Result<Vec<u8>> {
     let Some(descr) = descr(tensor.dtype()) else {
         return Err(damaged("npy", format!("NumPy has no {}; cast it", tensor.dtype())));
     };
@@ -103,9 +117,7 @@ pub fn to_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
     header.push_str(&" ".repeat(unpadded.next_multiple_of(64).max(128) - unpadded));
     header.push('\n');
     let length = u16::try_from(header.len()).expect("invariant: sixteen extents are short");
-    let mut bytes = [MAGIC, &[1, 0], &length.to_le_bytes(), header.as_bytes()].concat();
-    bytes.extend_from_slice(&tensor.to_bytes()?);
-    Ok(bytes)
+    Ok([MAGIC, &[1, 0], &length.to_le_bytes(), header.as_bytes()].concat())
 }
 
 fn descr(dtype: DType) -> Option<&'static str> {
@@ -142,7 +154,7 @@ pub(crate) fn from_reader(
 ) -> Result<Tensor> {
     let fail = |reason: String| damaged(what, reason);
     let (header, n) = Header::read(file, size).map_err(fail)?;
-    let mut data = room(n).map_err(fail)?;
+    let mut data = host_room(n)?;
     data.resize(n, 0);
     exact(file, &mut data).map_err(fail)?;
     // An archive compares checksums at the end.

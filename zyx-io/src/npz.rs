@@ -75,7 +75,8 @@ pub fn load_at_most(
 /// As [`npy::save`], and when a name has more than 65531 bytes.
 #[track_caller]
 pub fn save(tensors: &BTreeMap<String, Tensor>, file: impl AsRef<Path>) -> Result<()> {
-    files::replace(file, &to_bytes(tensors)?)
+    Tensor::realize_all(tensors.values())?;
+    files::write(file, &mut |to| write(tensors, to))
 }
 
 /// The arrays of an archive that was read already.
@@ -112,12 +113,16 @@ pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<BTreeMap<String, Tens
 #[track_caller]
 pub fn to_bytes(tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u8>> {
     Tensor::realize_all(tensors.values())?;
-    let mut archive = Writer::new();
-    let fail = |reason| damaged("npz", reason);
+    files::in_memory(&mut |to| write(tensors, to))
+}
+
+fn write(tensors: &BTreeMap<String, Tensor>, to: &mut dyn files::Output) -> Result<()> {
+    let mut archive = Writer::new(to);
     for (name, tensor) in tensors {
-        archive.add(&format!("{name}.npy"), &npy::to_bytes(tensor)?).map_err(fail)?;
+        let bytes = tensor.numel() * tensor.dtype().size();
+        npy::write(tensor, archive.entry(&format!("{name}.npy"), bytes)?)?;
     }
-    archive.finish().map_err(fail)
+    archive.finish()
 }
 
 #[track_caller]

@@ -2,9 +2,9 @@
 //! pickle and the bytes of storages.
 //!
 //! Nothing in a file is executed. A pickle may name functions of Python; those that make tensors
-//! and dicts are understood, any other is an error that names it. So files that hold whole modules
-//! or other objects are refused: save the `state_dict()`. What is no tensor (numbers, strings) is
-//! left out.
+//! and dicts are understood. What is no tensor (numbers, strings, objects of other classes) is left out;
+//! an object of another class with tensors in it is an error that names the class. So files that hold
+//! whole modules are refused: save the `state_dict()`.
 //!
 //! Dicts and lists may be within one another, as checkpoints have them; the name of a tensor then
 //! consists of all keys, joined by dots: `state_dict.layer.weight`, `optimizer.state.0.exp_avg`.
@@ -15,10 +15,11 @@
 use crate::archive::{Archive, Source};
 use crate::before_archives;
 use crate::pickle::{Found, Pickle, Stored, View};
-use crate::{damaged, default_limit, open, owned, room};
+use crate::{damaged, default_limit, look, open, owned, room};
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read, SeekFrom};
 use std::path::Path;
+use zyx_core::hal::host_room;
 use zyx_core::{DType, Device, Error, Result, Tensor};
 
 /// What the directory of an archive may take for an entry.
@@ -110,8 +111,7 @@ fn from_reader(
     let begun = (&mut *reader).take(head).read_to_end(&mut start);
     begun.and_then(|_| reader.seek(SeekFrom::Start(0))).map_err(io)?;
     if start == before_archives::START {
-        let mut bytes = room(usize::try_from(size).unwrap_or(usize::MAX))
-            .map_err(|reason| damaged(what, reason))?;
+        let mut bytes = host_room(usize::try_from(size).unwrap_or(usize::MAX))?;
         reader.take(size).read_to_end(&mut bytes).map_err(io)?;
         let (pickle, found, mut storages) =
             before_archives::read(&bytes).map_err(|reason| damaged(what, reason))?;
@@ -163,7 +163,7 @@ fn tensors(
     }
     let mut whole = 0usize;
     for (name, tensor) in &found {
-        let n = look(storages, pickle, *tensor);
+        let n = check(storages, pickle, *tensor);
         let n = n.map_err(|reason| damaged(&format!("{what}, `{name}`"), reason))?;
         whole = whole.saturating_add(n);
     }
@@ -189,7 +189,7 @@ fn tensors(
             let whole = layout.run * view.element() == storage.len();
             let elements = match alone && whole {
                 true => std::mem::take(&mut storage),
-                false => layout.gather(&view, &storage).map_err(fail)?,
+                false => layout.gather(&view, &storage)?,
             };
             tensors.insert(name.clone(), layout.tensor(&view, elements, &within, device)?);
         }
@@ -265,7 +265,7 @@ fn bytes(archive: &mut Archive<'_>, what: &str, entry: usize) -> Result<Vec<u8>>
     if !content.stored {
         return Err(damaged(&within, "it is compressed, as PyTorch compresses nothing"));
     }
-    let mut bytes = room(content.size).map_err(|reason| damaged(&within, reason))?;
+    let mut bytes = host_room(content.size)?;
     bytes.resize(content.size, 0);
     let read = content.read_exact(&mut bytes).and_then(|()| content.read(&mut [0]));
     match read {
@@ -277,7 +277,7 @@ fn bytes(archive: &mut Archive<'_>, what: &str, entry: usize) -> Result<Vec<u8>>
 }
 
 /// Checks a tensor against its storage, and tells how many bytes it has.
-fn look(storages: &dyn Storages, pickle: &Pickle<'_>, tensor: Found) -> Result<usize, String> {
+fn check(storages: &dyn Storages, pickle: &Pickle<'_>, tensor: Found) -> Result<usize, String> {
     let view = pickle.view(tensor)?;
     let layout = Layout::new(&view)?;
     let storage = view.storage;
@@ -338,12 +338,13 @@ impl Layout {
     }
 
     /// The elements in row-major order.
-    fn gather(&self, view: &View<'_>, storage: &[u8]) -> Result<Vec<u8>, String> {
+    fn gather(&self, view: &View<'_>, storage: &[u8]) -> Result<Vec<u8>> {
         let size = view.element();
-        let mut elements = room(self.n * size)?;
+        let mut elements = host_room(self.n * size)?;
         let mut index = vec![0; self.outer.len()];
         let mut at = view.offset;
-        while elements.len() < self.n * size {
+        for step in 0..self.n / self.run.max(1) {
+            look(step)?;
             elements.extend_from_slice(&storage[at * size..(at + self.run) * size]);
             // The next place along the outer axes, the last of them first.
             for (index, &(d, stride)) in index.iter_mut().zip(&self.outer).rev() {

@@ -236,9 +236,9 @@ fn hostile_pickles_are_refused() {
         (b"(e.", "the stack is empty"),
         (b"N(NNu.", "None is given elements"),
         (b"}(Nu.", "a key has no value"),
-        (b"NNa.", "None is appended to"),
+        (b"NNa.", "None is given elements"),
         (b"h\x07.", "there is no value 7"),
-        (b"Nr\xff\xff\xff\xff.", "numbered before value 0"),
+        (b"Nr\xff\xff\xff\xff.", "more memory than four times"),
         (b"X\xff\xff\xff\xff.", "it ends at byte"),
         (b"\x8d\xff\xff\xff\xff\xff\xff\xff\xff.", "it ends at byte"),
         (b"\x8e\xff\xff\xff\xff\xff\xff\xff\xff.", "it ends at byte"),
@@ -256,6 +256,59 @@ fn hostile_pickles_are_refused() {
     // What is fine: no tensor at all, and a tensor alone.
     assert!(read(b"\x80\x02}.").unwrap().is_empty());
     assert_eq!(read(&both(b"\x80\x02", b".")).unwrap()[""].shape().dims(), [6]);
+}
+
+/// Objects that are no tensors are left out; tensors in them would be lost, so those are refused.
+#[test]
+fn other_objects_are_left_out() {
+    let device = device();
+    let read = |pickle: &[u8]| pytorch::from_bytes(&file(pickle, 24), &device);
+    let x = tensor("FloatStorage", 6, 0, &[6], &[1]);
+    let beside = |object: &[u8]| {
+        [&b"\x80\x02}(X\x01\0\0\0w"[..], &x, b"X\x01\0\0\0o", object, b"u."].concat()
+    };
+    for object in [
+        // Counter({'a': 1}), of protocol 2.
+        &b"ccollections\nCounter\n}X\x01\0\0\0aK\x01s\x85R"[..],
+        // argparse.Namespace(lr=0.5, layers=[1, 2]).
+        b"cargparse\nNamespace\n)\x81}(X\x02\0\0\0lrG?\xe0\0\0\0\0\0\0X\x06\0\0\0layers](K\x01K\x02eub",
+        // A NumPy scalar: its dtype has a state.
+        b"cnumpy._core.multiarray\nscalar\n(cnumpy\ndtype\n(X\x02\0\0\0f8\x89\x88tR(K\x03X\x01\0\0\0<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tbC\x08\0\0\0\0\0\0\xf0?tR",
+        // An object with named arguments, and one of a class that is a list and a dict.
+        b"cx\ny\n)}X\x01\0\0\0aK\x01s\x92",
+        b"cx\ny\n)\x81(K\x01K\x02eX\x01\0\0\0aNs",
+        b"cx\ny\n",
+    ] {
+        let all = read(&beside(object)).unwrap();
+        assert_eq!(all.keys().collect::<Vec<_>>(), ["w"], "{object:?}");
+    }
+    // Of these the tensors are read.
+    let keyed = |object: &[&[u8]]| read(&beside(&object.concat())).unwrap().into_keys().collect();
+    let names: Vec<String> =
+        keyed(&[b"ccollections\ndefaultdict\nc__builtin__\nlist\n\x85RX\x01\0\0\0a", &x, b"s"]);
+    assert_eq!(names, ["o.a", "w"]);
+    let names: Vec<String> = keyed(&[b"}X\x01\0\0\0aK\x07\x86", &x, b"s"]);
+    assert_eq!(names, ["o.a.7", "w"]);
+    // As Python 2 writes an OrderedDict, numbered from 1 on.
+    let names: Vec<String> =
+        keyed(&[b"ccollections\nOrderedDict\nq\x01](]q\x02(X\x01\0\0\0a", &x, b"ee\x85R"]);
+    assert_eq!(names, ["o.a", "w"]);
+    for object in [
+        [&b"cx\ny\n"[..], &x, b"\x85R"].concat(),
+        [&b"cx\ny\n)\x81}X\x01\0\0\0a]"[..], &x, b"asb"].concat(),
+        [&b"cx\ny\n)\x81"[..], &x, b"a"].concat(),
+        [&b"cx\ny\n)\x81X\x01\0\0\0a"[..], &x, b"s"].concat(),
+        [&b"cx\ny\n)}X\x01\0\0\0a"[..], &x, b"s\x92"].concat(),
+    ] {
+        let error = reason(read(&beside(&object)));
+        assert!(error.contains("`x.y` is none of"), "{error}");
+    }
+    // The same containers are not gone through for each object.
+    let room = [&b"\x80\x02X\0\0\x10\0"[..], &[b'x'; 1 << 20], b"0"].concat();
+    let many = [&room, &b"]q\0("[..], &b"N\x85".repeat(20_000), b"e0("].concat();
+    let many = [&many[..], &b"cx\ny\nh\0\x85R".repeat(20_000), b"t."].concat();
+    let error = reason(read(&many));
+    assert!(error.contains("again and again"), "{error}");
 }
 
 /// A file that is cut off, or has a byte changed, is refused or read, without a panic.

@@ -23,6 +23,7 @@ pub mod scalar;
 mod special;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod threads;
 pub mod tune;
 
 pub use caps::Caps;

@@ -62,17 +62,24 @@ impl Argument for String {
     }
 }
 
+/// The result of an object's `__index__`, if its class has one.
+pub(crate) fn index<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match object.get_type().hasattr("__index__")? {
+        true => object.call_method0("__index__").map(Some),
+        false => Ok(None),
+    }
+}
+
 /// The integer an object is: floats are none, NumPy's integers are.
 fn integer(object: &Bound<'_, PyAny>) -> PyResult<i128> {
     if object.is_instance_of::<PyFloat>() || object.is_instance_of::<PyString>() {
         let kind = object.get_type().name()?;
         return Err(PyTypeError::new_err(format!("'{kind}' object is not an integer")));
     }
-    let index = object.call_method0("__index__").map_err(|_| {
-        let kind =
-            object.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
-        PyTypeError::new_err(format!("'{kind}' object is not an integer"))
-    })?;
+    let Some(index) = index(object)? else {
+        let kind = object.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("'{kind}' object is not an integer")));
+    };
     // Beyond 64 bits the ends stand for everything.
     match index.extract::<i64>() {
         Ok(x) => Ok(i128::from(x)),

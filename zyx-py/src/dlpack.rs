@@ -10,7 +10,7 @@
 use crate::data::{Host, Strided};
 use crate::error::{caught, dtype_error, shape_error};
 use crate::memory::Bytes;
-use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyException, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -277,7 +277,9 @@ fn consume(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Consumed> 
         }
         match (object.call_method("__dlpack__", (), Some(&options)), elsewhere) {
             // A producer that cannot copy to the host.
-            (Err(_), Some(kind)) => return Err(not_on_the_host(kind)),
+            (Err(error), Some(kind)) if error.is_instance_of::<PyException>(py) => {
+                return Err(not_on_the_host(kind));
+            }
             // Producers of before version 1.
             (Err(error), None) if error.is_instance_of::<PyTypeError>(py) => {
                 object.call_method0("__dlpack__")?

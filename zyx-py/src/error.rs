@@ -11,7 +11,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use std::cell::RefCell;
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use zyx::internals::hal::fork;
 use zyx::{Error, Result};
 
 /// Name, bases and docstring of each exception of this package.
@@ -69,6 +71,20 @@ pub(crate) fn dtype_error(py: Python<'_>, text: String) -> PyErr {
 
 /// The exception for an error.
 pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
+    let error = match error {
+        Error::Function(raised) => match raised.downcast::<PyErr>() {
+            Ok(exception) => return *exception,
+            Err(other) => Error::Function(other),
+        },
+        // Of a file that is written in Python.
+        Error::Io { source, .. } if source.get_ref().is_some_and(|inner| inner.is::<Error>()) => {
+            match source.downcast::<Error>() {
+                Ok(inner) => return exception(py, inner),
+                Err(source) => Error::Io { what: String::new(), source },
+            }
+        }
+        other => other,
+    };
     let text = error.to_string();
     // Where in this crate it was called tells a user of Python nothing.
     let text = match text.rfind(", at ") {
@@ -86,6 +102,7 @@ pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
         Error::Argument { .. } | Error::Format { .. } | Error::Value { .. } => {
             PyValueError::new_err(text)
         }
+        Error::Io { source, .. } if source.kind() == ErrorKind::OutOfMemory => raise(py, 3, text),
         Error::Io { what, source } => io(&what, &source),
         Error::Device(full) if full.is_about_memory() => raise(py, 3, text),
         _ => PyRuntimeError::new_err(text),
@@ -120,32 +137,40 @@ pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     f: impl FnOnce() -> Result<T> + Send,
 ) -> PyResult<T> {
-    let result = py.detach(|| catch_unwind(AssertUnwindSafe(f)));
+    let result = py.detach(|| {
+        let _inside = fork::enter();
+        catch_unwind(AssertUnwindSafe(f))
+    });
     given(py, result)
 }
 
 thread_local! {
-    /// The exception of a signal's handler that ran while this thread was in the library.
+    /// The exception of a signal handler that ran during a call of this thread.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Whether the handler of a signal raised an exception: for [`zyx::internals::hal::set_interrupt`].
+/// Runs signal handlers; whether one raised an exception, which the call then raises.
 pub(crate) fn is_interrupted() -> bool {
     if RAISED.with_borrow(Option::is_some) {
         return true;
     }
-    let raised = Python::attach(|py| py.check_signals()).err();
-    let is_interrupted = raised.is_some();
-    RAISED.set(raised);
-    is_interrupted
+    let raised = Python::attach(|py| py.check_signals().err());
+    let is_raised = raised.is_some();
+    if is_raised {
+        RAISED.set(raised);
+    }
+    is_raised
 }
 
-/// What a call gave, after the warnings that it caused.
+/// The exception of a signal handler that ran during the call, or the warnings that the call caused.
+#[inline(never)]
+fn raise_waiting(py: Python<'_>) -> PyResult<()> {
+    RAISED.take().map_or_else(|| warnings::give(py), Err)
+}
+
+/// What a call gave, after what it caused besides.
 fn given<T>(py: Python<'_>, result: std::thread::Result<Result<T>>) -> PyResult<T> {
-    if let Some(raised) = RAISED.take() {
-        return Err(raised);
-    }
-    warnings::give(py)?;
+    raise_waiting(py)?;
     match result {
         Ok(Ok(x)) => Ok(x),
         Ok(Err(error)) => Err(exception(py, error)),

@@ -3,12 +3,14 @@
 use crate::arguments::{Argument, Float8Arg, Size, TensorArg, default_device};
 use crate::device::DeviceArg;
 use crate::error::detached;
-use crate::lists::{RawBytes, bytes};
+use crate::functional::in_python;
+use crate::lists::{self, RawBytes, bytes};
 use crate::outcome::run;
 use crate::tensor::named;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use zyx::io::{npy, npz, pytorch};
 use zyx::nn::safetensors;
@@ -38,6 +40,51 @@ fn save_safetensors(
     let tensors = named(tensors)?;
     let float8 = float8.unwrap_or_default().into_iter().map(|(name, arg)| (name, arg.0)).collect();
     detached(py, || safetensors::save_float8(&tensors, &float8, &file))
+}
+
+/// An object of Python with `write`.
+struct Written(Py<PyAny>);
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // An object of Python for each piece.
+        let piece = &bytes[..bytes.len().min(PIECE_BYTES)];
+        let write = |py: Python<'_>| {
+            let n = self.0.bind(py).call_method1("write", (lists::bytes(py, piece)?,))?;
+            Ok(n.extract().unwrap_or(piece.len()).min(piece.len()))
+        };
+        in_python(write).map_err(io::Error::other)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Maximum size of the pieces for an object with `write`.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Writes tensors as a safetensors file to an object with `write`.
+#[pyfunction]
+fn _write_safetensors(
+    py: Python<'_>,
+    tensors: &Bound<'_, PyDict>,
+    file: Py<PyAny>,
+) -> PyResult<()> {
+    let tensors = named(tensors)?;
+    detached(py, || safetensors::write_to(&tensors, &mut Written(file)))
+}
+
+/// The tensors in the bytes of a file of PyTorch, by name.
+#[pyfunction]
+#[pyo3(signature = (data, device=None))]
+fn _pytorch_from_bytes(
+    py: Python<'_>,
+    data: RawBytes,
+    device: Option<DeviceArg>,
+) -> PyResult<Py<PyAny>> {
+    let device = device.unwrap_or_default().open()?;
+    run(py, || pytorch::from_bytes(&data.0, &device))
 }
 
 /// The tensors in the bytes of a safetensors file, by name.
@@ -127,6 +174,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(load_pytorch, module)?)?;
     module.add_function(wrap_pyfunction!(load_safetensors, module)?)?;
     module.add_function(wrap_pyfunction!(save_safetensors, module)?)?;
+    module.add_function(wrap_pyfunction!(_write_safetensors, module)?)?;
+    module.add_function(wrap_pyfunction!(_pytorch_from_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(safetensors_from_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(safetensors_to_bytes, module)?)
 }

@@ -6,42 +6,40 @@ use crate::grad_mode::enabled;
 use crate::lists::{List, each};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
+use zyx::internals::hal::fork;
 use zyx::{Error, Result, Tensor};
 
-/// An exception as an error that passes through Rust.
-fn failed(error: PyErr) -> Error {
-    Error::Format { what: "function".to_owned(), reason: error.to_string() }
+/// Calls Python from a callback. An exception passes through Rust unchanged, as [`Error::Function`].
+pub(crate) fn in_python<T>(f: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
+    let _outside = fork::leave();
+    enabled(|| Python::attach(f)).map_err(|exception| Error::Function(Box::new(exception)))
 }
 
 fn objects(tensors: &[Tensor]) -> Vec<PyTensor> {
     tensors.iter().cloned().map(PyTensor::new).collect()
 }
 
+fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    Ok(object.cast::<PyTensor>()?.get().tensor())
+}
+
+fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
+    each(list, |x| tensor(&x))
+}
+
 /// What the function gives for tensors.
 fn call(f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Tensor> {
-    let called = |py: Python<'_>| -> PyResult<Tensor> {
-        let inputs = pyo3::types::PyTuple::new(py, objects(inputs))?;
-        Ok(f.bind(py).call1(inputs)?.cast::<PyTensor>()?.get().tensor())
-    };
-    enabled(|| Python::attach(|py| called(py).map_err(failed)))
+    in_python(|py| tensor(&f.bind(py).call1(pyo3::types::PyTuple::new(py, objects(inputs))?)?))
 }
 
 /// What the function gives for a list of tensors: a list.
 pub(crate) fn list(f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-    let called = |py: Python<'_>| -> PyResult<Vec<Tensor>> {
-        let found = f.bind(py).call1((objects(inputs),))?;
-        each(&found, |x| Ok(x.cast::<PyTensor>()?.get().tensor()))
-    };
-    enabled(|| Python::attach(|py| called(py).map_err(failed)))
+    in_python(|py| tensors(&f.bind(py).call1((objects(inputs),))?))
 }
 
 /// What the function gives for two lists of tensors: a list.
 fn combine(f: &Py<PyAny>, x: &[Tensor], y: &[Tensor]) -> Result<Vec<Tensor>> {
-    let called = |py: Python<'_>| -> PyResult<Vec<Tensor>> {
-        let found = f.bind(py).call1((objects(x), objects(y)))?;
-        each(&found, |x| Ok(x.cast::<PyTensor>()?.get().tensor()))
-    };
-    enabled(|| Python::attach(|py| called(py).map_err(failed)))
+    in_python(|py| tensors(&f.bind(py).call1((objects(x), objects(y)))?))
 }
 
 pub(crate) fn ready(list: TensorList) -> PyResult<Tensors> {

@@ -8,7 +8,7 @@
 //! Positions given as numbers, lists and arrays are checked; positions in a tensor are not known
 //! before it is computed, and one out of range gives zero, as everywhere in zyx.
 
-use crate::arguments::{Argument, TensorArg};
+use crate::arguments::{Argument, TensorArg, index};
 use crate::data::{self, Host};
 use crate::error::{caught, detached};
 use crate::tensor::PyTensor;
@@ -155,7 +155,7 @@ fn parse<'py>(t: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<Key<'py>> {
     }
     // Integers of NumPy.
     if !key.hasattr("__len__")?
-        && let Ok(position) = key.call_method0("__index__")
+        && let Some(position) = index(key)?
     {
         return Ok(Key::Position(position.extract().map_err(|_| far(key))?));
     }

@@ -16,6 +16,7 @@ mod dlpack;
 mod dtype;
 mod error;
 mod files;
+mod fork;
 mod forms;
 mod functional;
 mod grad_mode;
@@ -63,5 +64,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     open::register(module)?;
     onnx::register(module)?;
     grad_mode::register(module)?;
+    fork::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

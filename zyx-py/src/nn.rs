@@ -188,6 +188,17 @@ fn bag_mode(name: &str) -> Result<nn::BagMode> {
     }
 }
 
+/// The function that makes recurrent layers with this activation.
+fn nonlinear(
+    name: &str,
+) -> Result<fn(usize, usize, RecurrentOptions, &mut Init) -> Result<nn::Rnn>> {
+    match name {
+        "tanh" => Ok(nn::Rnn::new),
+        "relu" => Ok(nn::Rnn::relu),
+        _ => Err(refuse("RNN", format!("'{name}' is not 'tanh' or 'relu'"))),
+    }
+}
+
 fn activation_of(name: &str) -> Result<nn::TransformerActivation> {
     match name {
         "relu" => Ok(nn::TransformerActivation::Relu),

@@ -9,7 +9,8 @@ use crate::device::{DeviceArg, PyDevice};
 use crate::dlpack;
 use crate::dtype::{DTypeArg, PyDType};
 use crate::error::{caught, shape_error};
-use crate::grad_mode::{enabled, is_grad_enabled};
+use crate::functional::in_python;
+use crate::grad_mode::is_grad_enabled;
 use crate::leaf::Leaf;
 use crate::lists::{List, bytes, each};
 use crate::memory;
@@ -348,10 +349,10 @@ impl PyTensor {
             let arguments = (value, py.None(), py.None(), true);
             return (py.get_type::<PyTensor>(), arguments).into_pyobject(py);
         }
-        let bytes = crate::error::detached(py, || t.to_bytes())?;
+        let content = crate::error::detached(py, || t.to_bytes())?;
         let make = py.get_type::<PyTensor>().getattr("from_bytes")?;
         let shape = PyTuple::new(py, t.shape().dims())?;
-        let arguments = (PyBytes::new(py, &bytes), t.dtype().name(), shape);
+        let arguments = (bytes(py, &content)?, t.dtype().name(), shape);
         (make, arguments).into_pyobject(py)
     }
 
@@ -495,11 +496,7 @@ impl PyTensor {
             inputs.0.into_iter().map(|x| x.ready(t.device())).collect();
         let inputs = inputs?;
         let rule = move |inputs: &[Tensor], output: &Tensor, cotangent: &Tensor| {
-            let called = |py: Python<'_>| call_rule(py, &rule, inputs, output, cotangent);
-            enabled(|| Python::attach(called)).map_err(|error| zyx::Error::Format {
-                what: "gradient rule".to_owned(),
-                reason: error.to_string(),
-            })
+            in_python(|py| call_rule(py, &rule, inputs, output, cotangent))
         };
         let inputs: Vec<&Tensor> = inputs.iter().collect();
         caught(py, || t.with_gradient(&inputs, rule)).map(PyTensor::new)

@@ -126,3 +126,157 @@ def test_mixed_precision():
         optim.MasterWeights([w], lambda copies: 1 / 0)
     with pytest.raises(TypeError):
         optim.MasterWeights([w], lambda copies: None)
+
+
+def cubic(t):
+    """Keys' kernel with a = -0.75."""
+    t = abs(t)
+    if t <= 1:
+        return 1.25 * t**3 - 2.25 * t**2 + 1
+    return -0.75 * (t**3 - 5 * t**2 + 8 * t - 4) if t < 2 else 0.0
+
+
+def inside(i, extent, padding, corners):
+    """The place that an index stands for, or none."""
+    if padding == "zeros":
+        return i if 0 <= i < extent else None
+    while padding == "reflection" and not 0 <= i < extent:
+        if extent == 1:
+            return 0
+        i = (-i if i < 0 else 2 * (extent - 1) - i) if corners else (-1 - i if i < 0 else 2 * extent - 1 - i)
+    return min(max(i, 0), extent - 1)
+
+
+def sampled(x, grid, mode, padding, corners):
+    """By the definition, in float64."""
+    n, channels, height, width = x.shape
+    found = np.zeros((n, channels, *grid.shape[1:3]))
+    for at in np.ndindex(n, *grid.shape[1:3]):
+        place = [(g + 1) / 2 * (e - 1) if corners else ((g + 1) * e - 1) / 2 for g, e in zip(grid[at], (width, height))]
+        if mode != "bicubic" and padding == "reflection":
+            for axis, extent in enumerate((width, height)):
+                low, high = (0, extent - 1) if corners else (-0.5, extent - 0.5)
+                while low < high and not low <= place[axis] <= high:
+                    place[axis] = 2 * low - place[axis] if place[axis] < low else 2 * high - place[axis]
+        if mode != "bicubic" and padding != "zeros":
+            place = [min(max(p, 0), e - 1) for p, e in zip(place, (width, height))]
+        reach = 3 if mode == "bicubic" else 2
+        weigh = cubic if mode == "bicubic" else lambda t: max(0, 1 - abs(t))
+        for dy in range(-reach, reach + 1):
+            for dx in range(-reach, reach + 1):
+                i, j = int(np.floor(place[1])) + dy, int(np.floor(place[0])) + dx
+                a, b = inside(i, height, padding, corners), inside(j, width, padding, corners)
+                weight = weigh(place[1] - i) * weigh(place[0] - j)
+                if a is not None and b is not None:
+                    found[at[0], :, at[1], at[2]] += weight * x[at[0], :, a, b]
+    return found
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_grid_sample_by_its_definition(mode, padding, corners):
+    draw = np.random.default_rng(3)
+    x = draw.normal(size=(2, 3, 4, 5))
+    grid = draw.uniform(-3, 3, size=(2, 5, 6, 2))
+    grid[0, 0, :, 0], grid[0, 1, :, 1] = 1, -1
+    got = nn.functional.grid_sample(zyx.tensor(x), zyx.tensor(grid), mode, padding, corners)
+    np.testing.assert_allclose(got.numpy(), sampled(x, grid, mode, padding, corners), atol=1e-12)
+    one = nn.functional.grid_sample(zyx.tensor(x[:, :, :1, :1]), zyx.tensor(grid), mode, padding, corners)
+    np.testing.assert_allclose(one.numpy(), sampled(x[:, :, :1, :1], grid, mode, padding, corners), atol=1e-12)
+    # At the places of the elements themselves.
+    places = np.stack(np.meshgrid(np.linspace(-1, 1, 5), np.linspace(-1, 1, 4)), -1)[None]
+    same = nn.functional.grid_sample(zyx.tensor(x[:1]), zyx.tensor(places), mode, padding, True)
+    np.testing.assert_allclose(same.numpy(), x[:1], atol=1e-12)
+    f = lambda a: nn.functional.grid_sample(a[0], a[1], mode, padding, corners)
+    if mode == "bicubic":
+        images, places = zyx.tensor(x[:1, :1]), zyx.tensor(grid[:1, :2] + 0.01)
+        zyx.Tensor.gradcheck(lambda a, b: f((a, b)), [images, places], tolerance=1e-5)
+
+
+def test_grid_sample_refuses_what_there_is_not():
+    x, grid = zyx.ones(1, 1, 2, 2), zyx.zeros(1, 1, 1, 2)
+    for options in [{"mode": "cubic"}, {"padding_mode": "wrap"}]:
+        with pytest.raises(ValueError):
+            nn.functional.grid_sample(x, grid, **options)
+    half = nn.functional.grid_sample(x.half(), grid.half(), "bicubic", "reflection")
+    assert half.dtype == zyx.float16 and half.tolist() == [[[[1.0]]]]
+
+
+def test_ctc_loss_of_targets_in_one_row():
+    scores = zyx.tensor(sample(6, 3, 5), requires_grad=True)
+    lengths = [2, 3, 1]
+    rows = zyx.tensor([[1, 2, 0], [3, 1, 4], [2, 0, 0]])
+    row = zyx.tensor([1, 2, 3, 1, 4, 2])
+    for given in (lengths, zyx.tensor(lengths)):
+        found = []
+        for targets in (rows, row):
+            loss = nn.functional.ctc_loss(scores.log_softmax(2), targets, [6, 6, 5], given, reduction="none")
+            found.append((loss.tolist(), loss.sum().gradient(scores)[0].tolist()))
+        assert found[0] == found[1]
+    with pytest.raises(ValueError):
+        nn.functional.ctc_loss(scores.log_softmax(2), row, [6, 6, 5], [2, 3, 2])
+    empty = nn.functional.ctc_loss(scores.log_softmax(2), zyx.tensor([], dtype="int64"), [6, 6, 6], [0, 0, 0], reduction="none")
+    np.testing.assert_allclose(empty.numpy(), -scores.log_softmax(2).numpy()[:, :, 0].sum(0), rtol=1e-5)
+
+
+def test_recurrent_layers_with_relu():
+    layer = nn.RNN(3, 4, 1, "relu")
+    weights = {name: p.numpy() for name, p in layer.named_parameters()}
+    x, h = sample(5, 2, 3), np.zeros((2, 4), np.float32)
+    y, last = layer(zyx.tensor(x))
+    for i in range(5):
+        h = np.maximum(
+            x[i] @ weights["weight_ih_l0"].T + weights["bias_ih_l0"] + h @ weights["weight_hh_l0"].T + weights["bias_hh_l0"], 0
+        )
+        np.testing.assert_allclose(y.numpy()[i], h, rtol=1e-4, atol=1e-6)
+    tanh = nn.RNN(3, 4, nonlinearity="tanh", bias=False)
+    assert len(list(tanh.parameters())) == 2 and abs(tanh(zyx.tensor(x))[0]).max().item() < 1
+    with pytest.raises(ValueError, match="'sine' is not 'tanh' or 'relu'"):
+        nn.RNN(3, 4, nonlinearity="sine")
+
+
+def test_smooth_l1_loss_without_a_smooth_part():
+    x, y = zyx.tensor([1.0, -2.0, 3.0], requires_grad=True), zyx.tensor([1.5, 1.0, 3.0])
+    for reduction in ("none", "sum", "mean"):
+        smooth = nn.functional.smooth_l1_loss(x, y, beta=0, reduction=reduction)
+        assert smooth.tolist() == nn.functional.l1_loss(x, y, reduction=reduction).tolist()
+    assert nn.functional.smooth_l1_loss(x, y, beta=0.0, reduction="sum").gradient(x)[0].tolist() == [-1, -1, 0]
+    with pytest.raises(ValueError):
+        nn.functional.smooth_l1_loss(x, y, beta=-1.0)
+
+
+@pytest.mark.parametrize("make", [lambda p: optim.SGD(p, lr=0.1, momentum=0.9), lambda p: optim.AdamW(p, lr=0.1)])
+def test_any_optimizer_takes_one_more_group(make):
+    def parameters():
+        return [zyx.Parameter(zyx.tensor(sample(3))), zyx.Parameter(zyx.tensor(sample(2)))]
+
+    def train(optimizer, params, steps):
+        for _ in range(steps):
+            optimizer.zero_grad()
+            sum(((p - 1) ** 2).sum() for p in params).backward()
+            optimizer.step()
+
+    ours, both = parameters(), parameters()
+    optimizer = make(ours[:1])
+    schedule = optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    group = optimizer.param_groups[0]
+    train(optimizer, ours[:1], 3)
+    optimizer.add_param_group({"params": ours[1:], "lr": 0.01})
+    assert [g["lr"] for g in optimizer.param_groups] == [0.1, 0.01]
+    assert isinstance(optimizer, optim.Optimizer) and optimizer.param_groups[0] is group
+    train(optimizer, ours, 2)
+    # The state of the first goes on; that of the second begins.
+    first, second = make(both[:1]), make(both[1:])
+    train(first, both[:1], 3)
+    second.param_groups[0]["lr"] = 0.01
+    for _ in range(2):
+        train(first, both[:1], 1)
+        train(second, both[1:], 1)
+    for a, b in zip(ours, both):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+    group["lr"] = 0.02
+    assert [g["lr"] for g in optimizer.param_groups] == [0.02, 0.01]
+    state = optimizer.state_dict()
+    optimizer.load_state_dict(state)
+    assert len(optimizer.parameters()) == 2 and schedule is not None

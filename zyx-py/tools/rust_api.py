@@ -233,6 +233,7 @@ ELSEWHERE = {
     "from_owner": "`from_dlpack`, which shares memory",
     "from_reader": "`from_bytes`",
     "from_shared": "`from_dlpack`, which shares memory",
+    "write_to": "`zyx.save`, or `to_bytes`",
     "host_view": "`numpy()` and `__dlpack__`, which share memory",
     "read_async": "`numpy()` in a thread of its own",
     "realize_replacing": "optimizers, which give up their old state by themselves",

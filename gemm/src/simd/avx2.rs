@@ -4,8 +4,9 @@
 //! f64; masked stores exist too but take dozens of cycles on AMD, and tails of half precision have
 //! none, so those copy.
 
-use super::{Element, Factors, Load, MAX_LANES, Real, Save, Simd, save_as_it_is, save_by_element};
+use super::{Factors, Load, MAX_LANES, Save, Simd, convert, save_as_it_is, save_by_element};
 use half::{bf16, f16};
+use num_traits::ConstZero;
 use std::arch::x86_64::*;
 
 /// 8 f32.
@@ -318,7 +319,7 @@ macro_rules! load {
 
             #[inline(always)]
             unsafe fn load_first_from(p: *const $elem, n: usize) -> Self::V {
-                let mut lanes = [<$elem>::from_f32(0.0); <$simd>::LANES];
+                let mut lanes = [<$elem>::ZERO; <$simd>::LANES];
                 // SAFETY: the caller passes n readable numbers, at most LANES.
                 unsafe {
                     lanes.as_mut_ptr().copy_from_nonoverlapping(p, n);
@@ -333,7 +334,7 @@ macro_rules! load {
                 unsafe {
                     Self::store(lanes.as_mut_ptr(), v);
                     for i in lo..hi {
-                        lanes[i] = <$simd as Simd>::Elem::from_element(*p.wrapping_add(i));
+                        lanes[i] = convert(*p.wrapping_add(i));
                     }
                     Self::load(lanes.as_ptr())
                 }

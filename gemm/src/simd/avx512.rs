@@ -5,7 +5,7 @@
 
 use super::bytes::Baseline;
 use super::{
-    Factors, Interleave, Load, MAX_LANES, Real, Save, Simd, Zip, save_as_it_is, save_by_element,
+    Factors, Interleave, Load, MAX_LANES, Save, Simd, Zip, save_as_it_is, save_by_element,
 };
 use half::{bf16, f16};
 use std::arch::x86_64::*;

@@ -25,73 +25,25 @@ pub(super) use neon::F32 as Pairs;
 
 use super::bytes::Write;
 use super::tile::TileArgs;
-use half::{bf16, f16};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use half::bf16;
+use num_traits::{ConstZero, Float, NumCast};
+use std::ops::AddAssign;
 
-/// A number an operand or result may be stored as; conversions to and from both accumulators.
-pub(super) trait Element: Copy + 'static {
-    fn from_f32(x: f32) -> Self;
-    fn from_f64(x: f64) -> Self;
-    fn to_f32(self) -> f32;
-    fn to_f64(self) -> f64;
-}
+/// A number an operand or result may be stored as.
+pub(super) trait Element: NumCast + Copy + 'static {}
 
-macro_rules! element {
-    ($type:ty, $from32:expr, $from64:expr, $to32:expr, $to64:expr) => {
-        impl Element for $type {
-            #[inline(always)]
-            fn from_f32(x: f32) -> Self {
-                $from32(x)
-            }
-            #[inline(always)]
-            fn from_f64(x: f64) -> Self {
-                $from64(x)
-            }
-            #[inline(always)]
-            fn to_f32(self) -> f32 {
-                $to32(self)
-            }
-            #[inline(always)]
-            fn to_f64(self) -> f64 {
-                $to64(self)
-            }
-        }
-    };
-}
-
-element!(f32, |x| x, |x| x as f32, |x| x, f64::from);
-element!(f64, f64::from, |x| x, |x| x as f32, |x| x);
-element!(f16, f16::from_f32, f16::from_f64, f16::to_f32, f16::to_f64);
-element!(bf16, bf16::from_f32, bf16::from_f64, bf16::to_f32, bf16::to_f64);
+impl<T: NumCast + Copy + 'static> Element for T {}
 
 /// A number sums are accumulated in: `f32` or `f64`.
-pub(super) trait Real: Element + std::ops::AddAssign + Send + Sync {
-    const ZERO: Self;
-    fn from_element<E: Element>(x: E) -> Self;
-    fn to_element<E: Element>(self) -> E;
-}
+pub(super) trait Real: Element + Float + ConstZero + AddAssign + Send + Sync {}
 
-impl Real for f32 {
-    const ZERO: f32 = 0.0;
-    #[inline(always)]
-    fn from_element<E: Element>(x: E) -> f32 {
-        x.to_f32()
-    }
-    #[inline(always)]
-    fn to_element<E: Element>(self) -> E {
-        E::from_f32(self)
-    }
-}
+impl<T: Element + Float + ConstZero + AddAssign + Send + Sync> Real for T {}
 
-impl Real for f64 {
-    const ZERO: f64 = 0.0;
-    #[inline(always)]
-    fn from_element<E: Element>(x: E) -> f64 {
-        x.to_f64()
-    }
-    #[inline(always)]
-    fn to_element<E: Element>(self) -> E {
-        E::from_f64(self)
-    }
+/// Rounds a float to another type.
+#[inline(always)]
+pub(super) fn convert<A: Element, B: Element>(x: A) -> B {
+    B::from(x).expect("invariant: floats of all widths have infinity")
 }
 
 /// The most lanes of any vector here: f32 in 512 bits.
@@ -251,12 +203,12 @@ macro_rules! save_by_element {
         $(impl Save<$elem> for $simd {
             #[inline(always)]
             unsafe fn save_first(p: *mut $elem, n: usize, v: Self::V) {
-                let mut lanes = [<Self as Simd>::Elem::ZERO; MAX_LANES];
+                let mut lanes = [0.0; MAX_LANES];
                 // SAFETY: the array holds all lanes; the caller passes room for n elements.
                 unsafe {
                     Self::store(lanes.as_mut_ptr(), v);
                     for (i, lane) in lanes.iter().enumerate().take(n) {
-                        *p.add(i) = lane.to_element();
+                        *p.add(i) = $crate::simd::convert(*lane);
                     }
                 }
             }

@@ -5,12 +5,11 @@
 //! own (Armv8.6: Neoverse V1 and N2, Apple's M2, Cortex-A510 on). What the intrinsics of stable Rust
 //! lack is one instruction of assembly.
 
-use super::{
-    Element, Factors, Load, MAX_LANES, Real, Save, Simd, Zip, save_as_it_is, save_by_element,
-};
+use super::{Factors, Load, MAX_LANES, Save, Simd, Zip, convert, save_as_it_is, save_by_element};
 use crate::bytes::{BEHIND, Write};
 use crate::tile::{TileArgs, prefetch_row, unrolled};
 use half::{bf16, f16};
+use num_traits::ConstZero;
 use std::arch::aarch64::*;
 use std::arch::asm;
 
@@ -717,7 +716,7 @@ macro_rules! load {
 
             #[inline(always)]
             unsafe fn load_first_from(p: *const $elem, n: usize) -> Self::V {
-                let mut lanes = [<$elem>::from_f32(0.0); <$simd>::LANES];
+                let mut lanes = [<$elem>::ZERO; <$simd>::LANES];
                 // SAFETY: the caller passes n readable numbers, at most LANES.
                 unsafe {
                     lanes.as_mut_ptr().copy_from_nonoverlapping(p, n);
@@ -732,7 +731,7 @@ macro_rules! load {
                 unsafe {
                     Self::store(lanes.as_mut_ptr(), v);
                     for i in lo..hi {
-                        lanes[i] = <$simd as Simd>::Elem::from_element(*p.wrapping_add(i));
+                        lanes[i] = convert(*p.wrapping_add(i));
                     }
                     Self::load(lanes.as_ptr())
                 }

@@ -4,40 +4,16 @@
 //! on aarch64, where it is one instruction, and a product and a sum on x86-64 below AVX2, where a
 //! fused one would be a library call per element.
 
-use super::{Element, Factors, Load, MAX_LANES, Real, Save, Simd};
+use super::{Element, Factors, Load, MAX_LANES, Real, Save, Simd, convert};
 
 /// `LANES` numbers as an array.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable<T, const LANES: usize>(std::marker::PhantomData<T>);
 
 #[inline(always)]
-fn mul_add<T: Fused>(a: T, b: T, c: T) -> T {
-    if cfg!(target_arch = "aarch64") { a.fused(b, c) } else { a.separate(b, c) }
+fn mul_add<T: Real>(a: T, b: T, c: T) -> T {
+    if cfg!(target_arch = "aarch64") { a.mul_add(b, c) } else { a * b + c }
 }
-
-/// The two ways to spell `a * b + c`.
-pub(crate) trait Fused: Real {
-    fn fused(self, b: Self, c: Self) -> Self;
-    fn separate(self, b: Self, c: Self) -> Self;
-}
-
-macro_rules! fused {
-    ($type:ty) => {
-        impl Fused for $type {
-            #[inline(always)]
-            fn fused(self, b: $type, c: $type) -> $type {
-                self.mul_add(b, c)
-            }
-            #[inline(always)]
-            fn separate(self, b: $type, c: $type) -> $type {
-                self * b + c
-            }
-        }
-    };
-}
-
-fused!(f32);
-fused!(f64);
 
 /// Words of two steps, multiplied by what the compiler makes of it.
 #[derive(Clone, Copy)]
@@ -89,7 +65,7 @@ impl Factors for Words {
     }
 }
 
-impl<T: Fused, const LANES: usize> Simd for Portable<T, LANES> {
+impl<T: Real, const LANES: usize> Simd for Portable<T, LANES> {
     type Elem = T;
     type V = [T; LANES];
     const LANES: usize = LANES;
@@ -164,11 +140,11 @@ impl<T: Fused, const LANES: usize> Simd for Portable<T, LANES> {
     }
 }
 
-impl<T: Fused, E: Element, const LANES: usize> Load<E> for Portable<T, LANES> {
+impl<T: Real, E: Element, const LANES: usize> Load<E> for Portable<T, LANES> {
     #[inline(always)]
     unsafe fn load_from(p: *const E) -> [T; LANES] {
         // SAFETY: the caller passes LANES readable numbers.
-        unsafe { p.cast::<[E; LANES]>().read_unaligned() }.map(T::from_element)
+        unsafe { p.cast::<[E; LANES]>().read_unaligned() }.map(convert)
     }
 
     #[inline(always)]
@@ -181,18 +157,18 @@ impl<T: Fused, E: Element, const LANES: usize> Load<E> for Portable<T, LANES> {
     unsafe fn insert_from(mut v: [T; LANES], p: *const E, lo: usize, hi: usize) -> [T; LANES] {
         for (i, lane) in v.iter_mut().enumerate().take(hi).skip(lo) {
             // SAFETY: i is in lo..hi, which the caller passes as readable.
-            *lane = T::from_element(unsafe { p.wrapping_add(i).read_unaligned() });
+            *lane = convert(unsafe { p.wrapping_add(i).read_unaligned() });
         }
         v
     }
 }
 
-impl<T: Fused, E: Element, const LANES: usize> Save<E> for Portable<T, LANES> {
+impl<T: Real, E: Element, const LANES: usize> Save<E> for Portable<T, LANES> {
     #[inline(always)]
     unsafe fn save_first(p: *mut E, n: usize, v: [T; LANES]) {
         for (i, lane) in v.iter().enumerate().take(n) {
             // SAFETY: i is less than n, for which the caller passes room.
-            unsafe { p.add(i).write(lane.to_element()) };
+            unsafe { p.add(i).write(convert(*lane)) };
         }
     }
 }

@@ -3,10 +3,9 @@
 use super::header::members;
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
-use zyx_core::{Error, Result};
+use zyx_core::{Error, Result, files};
 
 /// Names in the layout of the model hub.
 const WHOLE: &str = "model.safetensors";
@@ -64,12 +63,8 @@ pub(super) fn find(path: &Path) -> Result<Found> {
 impl Index {
     fn read(path: PathBuf) -> Result<Index> {
         let what = path.display().to_string();
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::InvalidData => {
-                return Err(Error::Format { what, reason: "is not UTF-8".to_owned() });
-            }
-            Err(source) => return Err(Error::Io { what, source }),
+        let Ok(text) = String::from_utf8(files::read(&path)?) else {
+            return Err(Error::Format { what, reason: "is not UTF-8".to_owned() });
         };
         let mut index = Index { path, text, files: Vec::new() };
         let files = index.named_files().map_err(|reason| Error::Format { what, reason })?;

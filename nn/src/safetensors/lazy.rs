@@ -10,12 +10,13 @@ use super::index::{self, Found, Index};
 use safetensors::tensor::{Metadata, TensorInfo};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use zyx_core::{DType, Device, Error, Result, Shape, Tensor, hal::HostOwner};
+use zyx_core::files::Input;
+use zyx_core::hal::{HostOwner, host_room};
+use zyx_core::{DType, Device, Error, Result, Shape, Tensor};
 
 /// An open file, or the open files of a model; see [`open`] and [`open_owner`].
 #[derive(Debug)]
@@ -39,7 +40,7 @@ struct Shard {
 
 /// Where the bytes are.
 enum Source {
-    File(Mutex<File>),
+    File(Mutex<Input>),
     Memory(HostOwner),
 }
 
@@ -139,8 +140,8 @@ impl Shard {
     fn open(path: &Path) -> Result<Shard> {
         let what = path.display().to_string();
         let io = |source| Error::Io { what: what.clone(), source };
-        let mut file = File::open(path).map_err(io)?;
-        let length = file.metadata().map_err(io)?.len();
+        let mut file = Input::open(path).map_err(io)?;
+        let length = file.length();
         let mut head = Vec::new();
         file.by_ref().take(8).read_to_end(&mut head).map_err(io)?;
         let damaged = |reason| Error::Format { what: what.clone(), reason };
@@ -171,15 +172,8 @@ impl Shard {
                 header::tensor_in(info, Arc::new(part), device)
             }
             Source::File(file) => {
-                let mut bytes = Vec::new();
-                let n = end - begin;
-                if let Err(error) = bytes.try_reserve_exact(n) {
-                    return Err(Error::Format {
-                        what: what(),
-                        reason: format!("{n} bytes: {error}"),
-                    });
-                }
-                bytes.resize(n, 0);
+                let mut bytes = host_room(end - begin)?;
+                bytes.resize(end - begin, 0);
                 let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
                 let start = SeekFrom::Start(self.start as u64 + begin as u64);
                 let read = file.seek(start).and_then(|_| file.read_exact(&mut bytes));

@@ -15,6 +15,7 @@ pub use lazy::{LazyFile, open, open_owner};
 
 use safetensors::tensor::TensorInfo;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
 use zyx_core::{Device, Error, Float8, Result, Tensor, files};
 
@@ -38,7 +39,7 @@ use zyx_core::{Device, Error, Float8, Result, Tensor, files};
 /// written; an earlier file is left as it was.
 #[track_caller]
 pub fn save(tensors: &BTreeMap<String, Tensor>, file: impl AsRef<Path>) -> Result<()> {
-    files::replace(file, &to_bytes(tensors)?)
+    save_float8(tensors, &BTreeMap::new(), file)
 }
 
 /// Writes tensors to a file, those that `float8` names as eight-bit floats, a quarter of `f32`.
@@ -68,7 +69,8 @@ pub fn save_float8(
         let reason = format!("there is no tensor `{name}` to be narrowed");
         return Err(Error::Format { what: file.as_ref().display().to_string(), reason });
     }
-    files::replace(file, &bytes_of(tensors, float8)?)
+    let content = Content::of(tensors, float8)?;
+    files::write(file, &mut |to| content.write(to))
 }
 
 /// Reads all tensors of a file, or of a model in several files: the path of its index
@@ -114,38 +116,72 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, 
 /// When a device fails, or a name is `__metadata__`, which the format keeps.
 #[track_caller]
 pub fn to_bytes(tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u8>> {
-    bytes_of(tensors, &BTreeMap::new())
+    let content = Content::of(tensors, &BTreeMap::new())?;
+    files::in_memory(&mut |to| content.write(to))
 }
 
+/// Writes what [`to_bytes`] gives, piece by piece, so the host never holds all of it.
+///
+/// ```
+/// # use zyx_nn::safetensors;
+/// # use zyx_core::{Runtime, Tensor};
+/// # let device = Runtime::default().device("reference")?;
+/// let tensors = [("x".to_owned(), Tensor::new([1f32, 2.0], &device)?)].into();
+/// let mut bytes = Vec::new();
+/// safetensors::write_to(&tensors, &mut bytes)?;
+/// assert_eq!(bytes, safetensors::to_bytes(&tensors)?);
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`to_bytes`], and when the writer fails.
 #[track_caller]
-fn bytes_of(
-    tensors: &BTreeMap<String, Tensor>,
-    float8: &BTreeMap<String, Float8>,
-) -> Result<Vec<u8>> {
-    let stored = |(name, tensor): (&String, &Tensor)| {
-        let format = float8.get(name).copied();
-        let tensor = format.map_or_else(|| tensor.clone(), |format| tensor.encode_float8(format));
-        (name.clone(), format, tensor)
-    };
-    let mut order: Vec<(String, Option<Float8>, Tensor)> = tensors.iter().map(stored).collect();
-    Tensor::realize_all(order.iter().map(|(_, _, tensor)| tensor))?;
-    // Wide elements first, so that all are aligned.
-    order.sort_by_key(|(_, _, tensor)| std::cmp::Reverse(tensor.dtype().size()));
-    let mut infos = Vec::new();
-    let mut end = 0;
-    for (name, float8, tensor) in &order {
-        let start = end;
-        end += tensor.shape().numel() * tensor.dtype().size();
-        let dtype = header::code(tensor.dtype(), *float8);
-        let shape = tensor.shape().dims().to_vec();
-        infos.push((name.clone(), TensorInfo { dtype, shape, data_offsets: (start, end) }));
+pub fn write_to(tensors: &BTreeMap<String, Tensor>, to: &mut dyn Write) -> Result<()> {
+    Content::of(tensors, &BTreeMap::new())?.write(to)
+}
+
+/// A file to be written: its header, and the tensors behind it.
+struct Content {
+    header: Vec<u8>,
+    tensors: Vec<Tensor>,
+}
+
+impl Content {
+    fn write(&self, to: &mut (impl Write + ?Sized)) -> Result<()> {
+        let mut to = to;
+        let io = |source| Error::Io { what: "safetensors".to_owned(), source };
+        to.write_all(&self.header).map_err(io)?;
+        self.tensors.iter().try_for_each(|tensor| tensor.write_to(&mut to))
     }
-    let mut bytes = header::write(infos).map_err(damaged)?;
-    bytes.reserve_exact(end);
-    for (_, _, tensor) in order {
-        bytes.extend_from_slice(&tensor.to_bytes()?);
+
+    /// Computes the tensors.
+    #[track_caller]
+    fn of(
+        tensors: &BTreeMap<String, Tensor>,
+        float8: &BTreeMap<String, Float8>,
+    ) -> Result<Content> {
+        let stored = |(name, tensor): (&String, &Tensor)| {
+            let format = float8.get(name).copied();
+            let tensor =
+                format.map_or_else(|| tensor.clone(), |format| tensor.encode_float8(format));
+            (name.clone(), format, tensor)
+        };
+        let mut order: Vec<(String, Option<Float8>, Tensor)> = tensors.iter().map(stored).collect();
+        Tensor::realize_all(order.iter().map(|(_, _, tensor)| tensor))?;
+        // Wide elements first, so that all are aligned.
+        order.sort_by_key(|(_, _, tensor)| std::cmp::Reverse(tensor.dtype().size()));
+        let mut infos = Vec::new();
+        let mut end = 0;
+        for (name, float8, tensor) in &order {
+            let start = end;
+            end += tensor.shape().numel() * tensor.dtype().size();
+            let dtype = header::code(tensor.dtype(), *float8);
+            let shape = tensor.shape().dims().to_vec();
+            infos.push((name.clone(), TensorInfo { dtype, shape, data_offsets: (start, end) }));
+        }
+        let header = header::write(infos).map_err(damaged)?;
+        Ok(Content { header, tensors: order.into_iter().map(|(_, _, tensor)| tensor).collect() })
     }
-    Ok(bytes)
 }
 
 /// The tensors of a file that was read already.

@@ -365,6 +365,11 @@ fn files() -> Vec<Call> {
             loaded?
         };
         "safetensors::to_bytes" |s| told(safetensors::to_bytes(&tensors(s))?);
+        "safetensors::write_to" |s| {
+            let mut to = Vec::new();
+            safetensors::write_to(&tensors(s), &mut to)?;
+            told(to)
+        };
         "safetensors::from_bytes" |s| {
             let bytes = damaged(s);
             safetensors::from_bytes(&bytes, &s.device)?.into_values().collect::<Vec<_>>()

@@ -172,6 +172,7 @@ fn ways_out() -> Vec<Call> {
             told(bytes.map_or_else(|| x.to_bytes(), Ok)?)
         };
         to_bytes |s| { let x = s.x(); told(x.to_bytes()?) };
+        write_to |s| { let (x, mut to) = (s.x(), Vec::new()); x.write_to(&mut to)?; told(to) };
         realize |s| { let x = s.x(); x.realize()?; x };
         realize_all |s| {
             let all = vec![s.x(), s.x(), s.x()];

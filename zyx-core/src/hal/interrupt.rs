@@ -22,6 +22,11 @@ pub fn set_interrupt(ask: fn() -> bool) {
     let _ = ASK.set(ask);
 }
 
+/// The error of a loop that the user ended. Readers would try again after `ErrorKind::Interrupted`.
+pub fn interrupted() -> std::io::Error {
+    std::io::Error::other("interrupted")
+}
+
 /// Whether the user wants this thread to stop. Asking takes the time of reading a clock, so each step of a loop may.
 pub fn is_interrupted() -> bool {
     let Some(ask) = ASK.get() else { return false };

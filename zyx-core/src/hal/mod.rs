@@ -40,11 +40,13 @@ pub use call::{Call, ContractDim, ContractSpec, Part, PartWork, Prologue};
 pub use convolution::{ConvolutionAxis, ConvolutionSpec, Convolved};
 pub use error::DeviceError;
 pub use flash::{FLASH_VARS, FlashOperand, FlashSpec, FlashSum, FlashTile};
-pub use interrupt::{is_interrupted, set_interrupt};
+pub use interrupt::{interrupted, is_interrupted, set_interrupt};
 pub use replay::{Command, Recording};
 pub use signature::{Extent, Signature};
 pub use threads::on_threads;
 pub use traffic::{Traffic, TrafficCounter};
+#[doc(inline)]
+pub use zyx_gemm::fork;
 #[doc(inline)]
 pub use zyx_ir::CompileError;
 #[doc(inline)]
@@ -103,6 +105,18 @@ impl std::fmt::Display for DeviceKind {
 /// held changes nothing.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A vector with room for `n` items.
+///
+/// # Errors
+/// When the host has not so much memory.
+pub fn host_room<T>(n: usize) -> Result<Vec<T>, DeviceError> {
+    let mut vector = Vec::new();
+    let bytes = n.saturating_mul(size_of::<T>());
+    let refused = |_| DeviceError::out_of_memory("the host", bytes, 0);
+    vector.try_reserve_exact(n).map_err(refused)?;
+    Ok(vector)
 }
 
 /// One argument of a launch: `Param`s by slot, then `Var`s by slot.

@@ -47,8 +47,5 @@ fn each(mut order: Vec<(usize, usize)>, work: &(dyn Fn(usize) + Sync)) {
             work(i);
         }
     };
-    std::thread::scope(|scope| {
-        (1..threads).for_each(|_| drop(scope.spawn(run)));
-        run();
-    });
+    zyx_ir::threads::run(threads, &run);
 }

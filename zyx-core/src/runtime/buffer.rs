@@ -181,11 +181,11 @@ impl Buffer {
         }
     }
 
-    /// Copies the start of the contents to `dst` if they are on the host.
-    pub(crate) fn read_from_host(&self, dst: &mut [u8]) -> bool {
+    /// Copies the contents from an offset on to `dst` if they are on the host.
+    pub(crate) fn read_from_host(&self, offset: usize, dst: &mut [u8]) -> bool {
         let place = self.0.place();
         let Place::Host(bytes) = &*place else { return false };
-        dst.copy_from_slice(&bytes[..dst.len()]);
+        dst.copy_from_slice(&bytes[offset..offset + dst.len()]);
         true
     }
 }

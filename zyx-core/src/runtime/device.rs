@@ -19,8 +19,8 @@ use super::tuning::Tuner;
 use crate::clock::Instant;
 use crate::error::{Error, Result};
 use crate::hal::{
-    Call, Caps, CompileError, DeviceError, DeviceInfo, DeviceKind, HostOwner, Signature, lock,
-    on_threads,
+    Call, Caps, CompileError, DeviceError, DeviceInfo, DeviceKind, HostOwner, Signature, fork,
+    lock, on_threads,
 };
 use crate::ir::{Kernel, Rewritten, Verified, verify_for};
 use crate::{legalize, prepare};
@@ -44,6 +44,8 @@ pub(crate) struct Inner {
     raw: Box<dyn ErasedDevice>,
     home: Home,
     spec: String,
+    /// The generation of the process that opened it.
+    generation: usize,
     pool: Pool,
     buffers: Buffers,
     gate: Gate,
@@ -92,6 +94,7 @@ impl Device {
             raw,
             home: Home::default(),
             spec,
+            generation: fork::generation(),
             pool: Pool::default(),
             buffers: Buffers::default(),
             gate: Gate::default(),
@@ -108,6 +111,17 @@ impl Device {
             any_order: AtomicBool::new(false),
             plans: OnceLock::new(),
         })))
+    }
+
+    /// Refuses work in the child of a fork: drivers of GPUs do not follow there.
+    pub(super) fn check_process(&self) -> Result<(), DeviceError> {
+        let of_host = matches!(self.info().kind, DeviceKind::Cpu | DeviceKind::Interpreter);
+        if of_host || self.0.generation == fork::generation() {
+            return Ok(());
+        }
+        let reason = "this process was forked after the device was opened; start processes by spawn \
+            (multiprocessing.set_start_method(\"spawn\")), or open the device in the child only";
+        Err(DeviceError::Lost { device: self.spec().to_owned(), reason: reason.to_owned() })
     }
 
     pub(crate) fn downgrade(&self) -> Weak<Inner> {
@@ -353,6 +367,7 @@ impl Device {
     /// When work submitted before failed.
     pub fn synchronize(&self) -> Result<()> {
         let _span = self.span("wait", &[]);
+        self.check_process()?;
         Counters::add(&self.0.counters.host_syncs, 1);
         Ok(self.0.raw.synchronize(&mut self.stream())?)
     }
@@ -534,20 +549,26 @@ impl Device {
     /// work failed.
     #[track_caller]
     pub fn read(&self, src: &Buffer, dst: &mut [u8]) -> Result<()> {
-        self.check_copy("read", dst.len(), src)?;
-        if dst.is_empty() || src.read_from_host(dst) {
-            return Ok(());
-        }
-        self.with_room(|| self.read_raw(src.pin()?.raw(), dst))
+        self.read_at(src, 0, dst)
     }
 
-    pub(crate) fn read_raw(&self, src: &RawBuffer, dst: &mut [u8]) -> Result<()> {
+    /// As [`Device::read`], from an offset on.
+    #[track_caller]
+    pub(crate) fn read_at(&self, src: &Buffer, offset: usize, dst: &mut [u8]) -> Result<()> {
+        self.check_copy("read", offset.saturating_add(dst.len()), src)?;
+        if dst.is_empty() || src.read_from_host(offset, dst) {
+            return Ok(());
+        }
+        self.with_room(|| self.read_raw(src.pin()?.raw(), offset, dst))
+    }
+
+    pub(crate) fn read_raw(&self, src: &RawBuffer, offset: usize, dst: &mut [u8]) -> Result<()> {
         Counters::add(&self.0.counters.copies, 1);
         Counters::add(&self.0.counters.host_syncs, 1);
         Counters::add(&self.0.counters.bytes_moved, dst.len() as u64);
         let mut stream = self.stream();
         let _span = self.transfer_span("read", dst.len(), Queue::Main);
-        Ok(self.0.raw.read(&mut stream, src, 0, dst)?)
+        Ok(self.0.raw.read(&mut stream, src, offset, dst)?)
     }
 
     pub(super) fn read_uncounted(&self, src: &RawBuffer, dst: &mut [u8]) -> Result<()> {
@@ -638,6 +659,7 @@ impl Device {
                 }
             });
         }
+        self.check_process()?;
         let compiled = self.0.raw.compile_all(&cut)?.into_iter().zip(arguments);
         let program = |(program, (signature, parts)): (Program, (Signature, u64))| {
             program.of(&self.0.home, Some(signature), parts)

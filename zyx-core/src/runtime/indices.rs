@@ -214,7 +214,7 @@ impl Flag {
 
     /// [`Flag::look`] for a thread that holds the device's gate.
     fn look_here(&self) -> Result<()> {
-        self.look_by(|result, bytes| result.device().read_raw(result.pin()?.raw(), bytes))
+        self.look_by(|result, bytes| result.device().read_raw(result.pin()?.raw(), 0, bytes))
     }
 
     fn look_by(&self, read: impl FnOnce(&Buffer, &mut [u8]) -> Result<()>) -> Result<()> {

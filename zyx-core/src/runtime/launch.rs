@@ -68,6 +68,7 @@ impl Device {
         about: &[Arguments],
     ) -> Result<()> {
         let _span = self.span("launch", &[("launches", launches.len())]);
+        self.check_process()?;
         for (at, launch) in launches.iter().enumerate() {
             self.check_launch(at, launch)?;
         }

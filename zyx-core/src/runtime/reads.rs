@@ -18,7 +18,7 @@ use super::stats::Counters;
 use super::trace::Queue;
 use crate::dtype::Element;
 use crate::error::Result;
-use crate::hal::{DeviceError, lock};
+use crate::hal::{DeviceError, fork, host_room, lock};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -239,26 +239,44 @@ impl Job {
 impl Read {
     /// Reads on this stream, and lets go of the buffer before anybody is told.
     fn run(self, stream: &mut RawStream) {
-        let mut bytes = vec![0; self.bytes];
         let device = self.source.device();
-        let read = {
+        let read = host_room(self.bytes).and_then(|mut bytes| {
             let _span = device.transfer_span("read", self.bytes, Queue::Reads);
-            device.raw().read_after(stream, &self.after, self.source.raw(), &mut bytes)
-        };
+            bytes.resize(self.bytes, 0);
+            let read = device.raw().read_after(stream, &self.after, self.source.raw(), &mut bytes);
+            read.map(|()| bytes)
+        });
         drop((self.source, self.after));
-        self.to.keep(read.map(|()| bytes).map_err(Into::into));
+        self.to.keep(read.map_err(Into::into));
     }
 }
 
 /// The thread that reads, from the first read on; it ends with the device.
 #[derive(Default)]
-pub(super) struct Reader(Mutex<Option<Sender<Job>>>);
+pub(super) struct Reader(Mutex<Option<Running>>);
+
+/// The thread's queue, and the generation of its process.
+struct Running {
+    generation: usize,
+    jobs: Sender<(Job, fork::Inside)>,
+}
+
+impl Running {
+    /// Hands a job over, or gives it back if there is no thread. A fork waits until it is done.
+    fn send(&self, job: Job) -> Result<(), Job> {
+        if self.generation != fork::generation() {
+            return Err(job);
+        }
+        self.jobs.send((job, fork::Inside::share())).map_err(|refused| refused.0.0)
+    }
+}
 
 impl Reader {
     /// Waits until the reads started so far hold no buffer any more.
     pub(super) fn drain(&self) {
         let (to, told) = channel();
-        let asked = lock(&self.0).as_ref().is_some_and(|jobs| jobs.send(Job::Tell(to)).is_ok());
+        let asked =
+            lock(&self.0).as_ref().is_some_and(|running| running.send(Job::Tell(to)).is_ok());
         if asked {
             // An error if the thread has panicked: then it holds nothing either.
             let _ = told.recv();
@@ -266,27 +284,29 @@ impl Reader {
     }
 
     fn start(&self, device: &Device, job: Job) -> Result<()> {
-        let mut jobs = lock(&self.0);
-        let job = match &*jobs {
+        let mut running = lock(&self.0);
+        let job = match &*running {
             Some(running) => match running.send(job) {
                 Ok(()) => return Ok(()),
-                // It has panicked; another takes its place.
-                Err(refused) => refused.0,
+                // It has panicked, or is one of the parent; another takes its place.
+                Err(job) => job,
             },
             None => job,
         };
         let mut stream = device.raw().stream()?;
-        let (to, from) = channel::<Job>();
+        let (jobs, from) = channel::<(Job, fork::Inside)>();
         let thread = std::thread::Builder::new().name("zyx-read".to_owned());
-        let spawned = thread.spawn(move || from.into_iter().for_each(|job| job.run(&mut stream)));
+        let spawned =
+            thread.spawn(move || from.into_iter().for_each(|(job, _inside)| job.run(&mut stream)));
         if let Err(error) = spawned {
             log::debug!(target: "zyx::runtime", "no thread reads: {error}");
             job.run(&mut device.raw().stream()?);
             return Ok(());
         }
         // The thread has just begun to listen.
-        let _ = to.send(job);
-        *jobs = Some(to);
+        let started = Running { generation: fork::generation(), jobs };
+        drop(started.send(job));
+        *running = Some(started);
         Ok(())
     }
 }

@@ -142,6 +142,7 @@ impl Device {
 
     /// Does what may need memory: beside other threads, and if there is no room, alone.
     pub(crate) fn with_room<T>(&self, mut action: impl FnMut() -> Result<T>) -> Result<T> {
+        self.check_process()?;
         let sharing = self.read_lock();
         match action() {
             Err(Error::Device(full)) if full.is_about_memory() => {}
@@ -262,7 +263,7 @@ impl Device {
             return Ok(None);
         }
         contents.resize(bytes, 0);
-        self.read_raw(raw, &mut contents)?;
+        self.read_raw(raw, 0, &mut contents)?;
         Counters::add(&self.counters().spills, 1);
         Counters::add(&self.counters().spilled_bytes, bytes as u64);
         Ok(Some(contents))

@@ -16,7 +16,7 @@ use super::erased::Program;
 use super::stats::Counters;
 use crate::clock::Instant;
 use crate::error::Result;
-use crate::hal::{Arg, CompileError, DiskCache};
+use crate::hal::{Arg, CompileError, DiskCache, fork};
 use crate::ir::{Access, Kernel, Rewritten, Verified};
 use crate::lru::Lru;
 use crate::prepare::{computations, optimize, optimize_by};
@@ -414,7 +414,9 @@ impl Device {
 
 fn in_background(device: &Weak<Inner>) {
     while let Some(device) = device.upgrade() {
+        let gate = fork::enter();
         let Some(worked) = Device::from(device).tune_one() else { return };
+        drop(gate);
         std::thread::sleep((worked * REST).min(Duration::from_secs(1)));
     }
 }

@@ -4,6 +4,7 @@ use super::{Nested, Tensor};
 use crate::dtype::{DType, Element};
 use crate::error::{Named, Result};
 use crate::graph::Op;
+use crate::hal::host_room;
 use crate::ops::BinaryOp;
 use crate::origin::composed;
 use crate::runtime::{Device, HostOwner};
@@ -58,7 +59,7 @@ impl Tensor {
             let reason = format!("{} elements cannot take the shape {shape}", data.len());
             return Err(Tensor::argument_error("from_slice", reason));
         }
-        let mut bytes = Vec::with_capacity(data.len() * T::DTYPE.size());
+        let mut bytes = host_room(data.len() * T::DTYPE.size())?;
         for &x in data {
             x.write_le(&mut bytes);
         }

@@ -2,9 +2,13 @@
 
 use super::Tensor;
 use crate::dtype::Element;
-use crate::error::{Named, Result};
-use crate::hal::DeviceError;
-use crate::runtime::{HostView, Pending};
+use crate::error::{Error, Named, Result};
+use crate::hal::host_room;
+use crate::runtime::{Buffer, HostView, Pending};
+use std::io::Write;
+
+/// Size of the reads of `write_to`, in bytes.
+const PIECE_BYTES: usize = 4 << 20;
 
 /// Rust data a tensor can be made from: elements, arrays and vectors of such.
 pub trait Nested {
@@ -102,7 +106,9 @@ impl Tensor {
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.check_element::<T>("to_vec")?;
         let bytes = self.to_bytes().named("to_vec")?;
-        Ok(bytes.chunks_exact(T::DTYPE.size()).map(T::read_le).collect())
+        let mut all = host_room(self.numel())?;
+        all.extend(bytes.chunks_exact(T::DTYPE.size()).map(T::read_le));
+        Ok(all)
     }
 
     /// Starts to bring the elements to the host, computing them if need be, and lets the program go
@@ -211,20 +217,53 @@ impl Tensor {
     /// When the device fails.
     #[track_caller]
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        if self.numel() == 0 {
-            return Ok(Vec::new());
-        }
         // Before memory is taken here: what is too large is refused by the device.
-        self.realize().named("to_bytes")?;
+        let stored = self.stored().named("to_bytes")?;
+        let n = stored.map_or(0, |_| self.numel() * self.dtype().size());
+        let mut bytes = host_room(n)?;
+        bytes.resize(n, 0);
+        if let Some(buffer) = stored {
+            self.device().read(buffer, &mut bytes)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Writes what [`Tensor::to_bytes`] gives, piece by piece, so the host never holds all of it.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let mut bytes = Vec::new();
+    /// Tensor::new([1u16, 258], &device)?.write_to(&mut bytes)?;
+    /// assert_eq!(bytes, [1, 0, 2, 1]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the device fails, or [`Error::Io`] when the writer does.
+    #[track_caller]
+    pub fn write_to(&self, to: &mut dyn Write) -> Result<()> {
+        let Some(buffer) = self.stored().named("write_to")? else { return Ok(()) };
+        let n = self.numel() * self.dtype().size();
+        let mut piece = host_room(n.min(PIECE_BYTES))?;
+        for offset in (0..n).step_by(PIECE_BYTES) {
+            piece.resize(PIECE_BYTES.min(n - offset), 0);
+            self.device().read_at(buffer, offset, &mut piece)?;
+            let io = |source| Error::Io { what: "write_to".to_owned(), source };
+            to.write_all(&piece).map_err(io)?;
+        }
+        Ok(())
+    }
+
+    /// The memory of the elements, computed if need be; none if there are no elements.
+    #[track_caller]
+    pub(super) fn stored(&self) -> Result<Option<&Buffer>> {
+        if self.numel() == 0 {
+            return Ok(None);
+        }
+        self.realize()?;
         let buffer = self.value().expect("invariant: a realized tensor has a buffer");
         buffer.refuse_bad_indices()?;
-        let n = self.numel() * self.dtype().size();
-        let mut bytes = Vec::new();
-        if bytes.try_reserve_exact(n).is_err() {
-            return Err(DeviceError::out_of_memory("the host", n, 0).into());
-        }
-        bytes.resize(n, 0);
-        self.device().read(buffer, &mut bytes)?;
-        Ok(bytes)
+        Ok(Some(buffer))
     }
 }

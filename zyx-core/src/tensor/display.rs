@@ -23,15 +23,15 @@ const PRECISION: usize = 8;
 
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.elements() {
+        match self.shown() {
             Err(error) => write!(f, "<{error}>"),
-            Ok(data) if self.rank() == 0 => {
+            Ok(shown) if self.rank() == 0 => {
                 let width = f.width().unwrap_or(0);
-                write!(f, "{:>width$}", scalar(data[0], f.precision()))
+                write!(f, "{:>width$}", scalar(shown[0], f.precision()))
             }
-            Ok(data) => {
+            Ok(shown) => {
                 let digits = f.precision().unwrap_or(PRECISION);
-                f.write_str(&self.layout(&data, digits, " ", "", 0))
+                f.write_str(&self.layout(&shown, digits, " ", "", 0))
             }
         }
     }
@@ -41,18 +41,18 @@ impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const PREFIX: &str = "tensor(";
         let (shape, dtype) = (self.shape(), self.dtype());
-        let data = match self.elements() {
+        let shown = match self.shown() {
             Err(error) => return write!(f, "tensor(<{error}>, shape={shape}, dtype={dtype})"),
-            Ok(data) => data,
+            Ok(shown) => shown,
         };
         let digits = f.precision().unwrap_or(PRECISION);
-        let body = self.layout(&data, digits, ", ", PREFIX, 1);
+        let body = self.layout(&shown, digits, ", ", PREFIX, 1);
         let mut extras = Vec::new();
-        if (data.is_empty() && shape.dims() != [0]) || data.len() > THRESHOLD {
+        if (shown.is_empty() && shape.dims() != [0]) || self.numel() > THRESHOLD {
             extras.push(format!("shape={shape}"));
         }
         let implied = matches!(dtype, DType::Bool | DType::I64 | DType::F64);
-        if !implied || data.is_empty() {
+        if !implied || shown.is_empty() {
             extras.push(format!("dtype={dtype}"));
         }
         if extras.is_empty() {
@@ -69,34 +69,42 @@ impl fmt::Debug for Tensor {
 }
 
 impl Tensor {
-    fn elements(&self) -> Result<Vec<Scalar>> {
-        Ok(Scalar::read_all(self.dtype(), &self.to_bytes()?))
+    /// How many elements of each corner are shown.
+    fn edge(&self) -> usize {
+        if self.numel() > THRESHOLD { EDGE } else { usize::MAX }
+    }
+
+    /// The elements that are shown, in row-major order. Others are not read.
+    fn shown(&self) -> Result<Vec<Scalar>> {
+        let mut shown = Vec::new();
+        if let Some(buffer) = self.stored()? {
+            let size = self.dtype().size();
+            corners(self.shape(), self.edge(), 0, &mut |first, n| {
+                let mut bytes = vec![0; n * size];
+                self.device().read_at(buffer, first * size, &mut bytes)?;
+                shown.extend(Scalar::read_all(self.dtype(), &bytes));
+                Ok(())
+            })?;
+        }
+        Ok(shown)
     }
 
     /// The bracketed elements; `prefix` is what stands before them, `suffix` how much behind.
     fn layout(
         &self,
-        data: &[Scalar],
+        shown: &[Scalar],
         digits: usize,
         separator: &str,
         prefix: &str,
         suffix: usize,
     ) -> String {
-        if data.is_empty() {
+        if shown.is_empty() {
             return "[]".to_owned();
         }
-        let summarise = data.len() > THRESHOLD;
-        let edge = if summarise { EDGE } else { usize::MAX };
-        let mut shown = Vec::new();
-        corners(self.shape(), data, edge, &mut shown);
-        let nested = Nested {
-            data,
-            words: Words::fit(self.dtype(), self.rank(), &shown, digits),
-            edge,
-            separator,
-        };
+        let words = Words::fit(self.dtype(), self.rank(), shown, digits);
+        let nested = Nested { words, edge: self.edge(), separator };
         let indent = " ".repeat(prefix.len() + usize::from(self.rank() > 0));
-        nested.format(self.shape(), 0, &indent, LINE - suffix)
+        nested.format(self.shape(), &mut shown.iter(), &indent, LINE - suffix)
     }
 }
 
@@ -108,35 +116,48 @@ fn positions(extent: usize, edge: usize) -> (bool, impl Iterator<Item = usize>) 
     (cut, (0..head).chain(tail..extent))
 }
 
-fn corners(dims: &[usize], data: &[Scalar], edge: usize, shown: &mut Vec<Scalar>) {
-    let Some((&extent, rest)) = dims.split_first() else {
-        return shown.push(data[0]);
-    };
-    let step = data.len() / extent;
-    for i in positions(extent, edge).1 {
-        corners(rest, &data[i * step..(i + 1) * step], edge, shown);
+/// Calls `run` with the first of each run of neighbours that are shown, and their number.
+fn corners(
+    dims: &[usize],
+    edge: usize,
+    offset: usize,
+    run: &mut dyn FnMut(usize, usize) -> Result<()>,
+) -> Result<()> {
+    if dims.iter().all(|&extent| !positions(extent, edge).0) {
+        return run(offset, dims.iter().product());
     }
+    let (extent, rest) = (dims[0], &dims[1..]);
+    if rest.is_empty() {
+        run(offset, edge)?;
+        return run(offset + extent - edge, edge);
+    }
+    let step: usize = rest.iter().product();
+    positions(extent, edge).1.try_for_each(|i| corners(rest, edge, offset + i * step, run))
 }
 
 /// Elements being laid out in nested brackets.
 struct Nested<'a> {
-    data: &'a [Scalar],
     words: Words,
     edge: usize,
     separator: &'a str,
 }
 
 impl Nested<'_> {
-    /// The part of shape `dims` that starts at `offset`; further lines start with `indent`.
-    fn format(&self, dims: &[usize], offset: usize, indent: &str, width: usize) -> String {
+    /// The part of shape `dims` whose elements come next; further lines start with `indent`.
+    fn format(
+        &self,
+        dims: &[usize],
+        next: &mut std::slice::Iter<'_, Scalar>,
+        indent: &str,
+        width: usize,
+    ) -> String {
         let Some((&extent, rest)) = dims.split_first() else {
-            return self.words.word(self.data[offset]);
+            return next.next().map_or_else(String::new, |&x| self.words.word(x));
         };
-        let step: usize = rest.iter().product();
         let deeper = format!("{indent} ");
         let (cut, shown) = positions(extent, self.edge);
         let mut parts: Vec<String> =
-            shown.map(|i| self.format(rest, offset + i * step, &deeper, width - 1)).collect();
+            shown.map(|_| self.format(rest, next, &deeper, width - 1)).collect();
         if cut {
             parts.insert(self.edge, "...".to_owned());
         }

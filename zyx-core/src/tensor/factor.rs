@@ -121,18 +121,7 @@ pub(crate) fn each<A: Sync, B: Send>(
     if threads < 2 {
         return items.iter().map(f).collect();
     }
-    let mut parts = items.chunks(items.len().div_ceil(threads));
-    let own = parts.next().unwrap_or_default();
-    std::thread::scope(|scope| {
-        let f = &f;
-        let others: Vec<_> =
-            parts.map(|part| scope.spawn(move || part.iter().map(f).collect::<Vec<B>>())).collect();
-        let mut all: Vec<B> = own.iter().map(f).collect();
-        for other in others {
-            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        all
-    })
+    zyx_ir::threads::map(threads, items.iter().collect(), f)
 }
 
 /// The lower triangular `l` with `l l^T = a`, of which the lower triangle is read; `None` when it

@@ -292,7 +292,7 @@ impl Tensor {
         Ok(self.settle(target, terms, reduction))
     }
 
-    /// Huber's loss divided by `beta`: slope 1 beyond `beta`.
+    /// Huber's loss divided by `beta`: slope 1 beyond `beta`. With `beta` 0 it is [`Tensor::l1_loss`].
     ///
     /// ```
     /// # use zyx_core::{Reduction, Runtime, Tensor};
@@ -303,7 +303,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When the shapes differ or `beta` is not positive.
+    /// When the shapes differ or `beta` is negative.
     #[track_caller]
     pub fn smooth_l1_loss(
         &self,
@@ -311,8 +311,9 @@ impl Tensor {
         beta: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
-        self.in_steps("smooth_l1_loss", [target], |x, [y]| {
-            x.huber_loss(&y, beta, reduction)?.div(beta)
+        self.in_steps("smooth_l1_loss", [target], |x, [y]| match beta {
+            0.0 => x.l1_loss(&y, reduction),
+            _ => x.huber_loss(&y, beta, reduction)?.div(beta),
         })
     }
 

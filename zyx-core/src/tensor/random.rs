@@ -15,6 +15,7 @@
 use super::Tensor;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::hal::host_room;
 use crate::ops::BinaryOp;
 use crate::origin::composed;
 use crate::runtime::Device;
@@ -445,12 +446,12 @@ impl Tensor {
     /// When memory is short.
     #[track_caller]
     pub fn permutation(n: usize, rng: &mut Rng, device: &Device) -> Result<Tensor> {
-        let mut order: Vec<i64> = Vec::new();
         // Drawn one by one on the host: beyond this, that would take minutes.
-        if n > 1 << 31 || order.try_reserve_exact(n).is_err() {
+        if n > 1 << 31 {
             let reason = format!("{n} numbers do not fit into memory");
             return Err(Tensor::argument_error("permutation", reason));
         }
+        let mut order: Vec<i64> = host_room(n)?;
         order.extend(0..n as i64);
         for last in (1..n).rev() {
             order.swap(last, rng.below(last as u64 + 1) as usize);

@@ -1,9 +1,9 @@
 //! As much of Python's pickles as state dicts of PyTorch need.
 //!
 //! A pickle is a program for a small machine with a stack. Python's runs whatever functions it
-//! names; this one knows those of [`names`], which make containers and tensors, and calls nothing:
-//! any other name is an error. What holds no tensor is dropped where it would be put into a list or
-//! a dict. The machine takes no more memory than it is given ([`Pickle::run`]).
+//! names; this one knows those of [`names`], which make containers and tensors, and calls nothing.
+//! Objects of any other class are dropped, but if one has a tensor in it, that is an error with its
+//! name. What holds no tensor is dropped where it would be put into a list or a dict. The machine takes no more memory than it is given ([`Pickle::run`]).
 
 mod names;
 mod tensors;
@@ -13,6 +13,7 @@ pub(crate) use tensors::{Found, View};
 
 use crate::reader::Reader;
 use names::Global;
+use tensors::MAX_DEPTH;
 
 /// Something on the stack.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +24,10 @@ enum Value {
     /// A string: where it is in the pickle, and its length.
     Text(u32, u32),
     Global(Global),
+    /// A class or function that is not known: the number of its name.
+    Unknown(u32),
+    /// An object of such a class.
+    Object(u32),
     /// Its first item, and their number.
     Tuple(u32, u32),
     /// A list or a dict.
@@ -48,7 +53,8 @@ impl Value {
             Value::Bool(_) => "a bool",
             Value::Int(_) => "a number",
             Value::Text(..) => "a string",
-            Value::Global(_) => "a class or function",
+            Value::Global(_) | Value::Unknown(_) => "a class or function",
+            Value::Object(_) => "an object",
             Value::Tuple(..) => "a tuple",
             Value::Container(_) => "a list or dict",
             Value::Storage(_) => "a storage",
@@ -91,8 +97,12 @@ pub(crate) struct Pickle<'a> {
     stack: Vec<Value>,
     /// How high the stack was at each mark.
     marks: Vec<u32>,
+    /// Those of classes and functions that are not known.
+    unknown: Vec<String>,
     /// How many bytes may still be taken.
     pub(crate) room: usize,
+    /// How many values may still be looked through for tensors.
+    looks: usize,
     /// Whether lists and dicts keep what has no tensors, too.
     all: bool,
     /// How many bytes the pickle has, of those that it was given.
@@ -131,15 +141,29 @@ impl<'a> Pickle<'a> {
         // Places in a pickle are kept in 32 bits. What follows it in the file may be longer.
         let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
         let (items, containers, memo) = (Vec::new(), Vec::new(), Vec::new());
-        let (stack, marks) = (Vec::new(), Vec::new());
-        let mut pickle =
-            Pickle { bytes, items, containers, memo, stack, marks, room, all, length: 0 };
+        let (stack, marks, unknown) = (Vec::new(), Vec::new(), Vec::new());
+        let mut pickle = Pickle {
+            bytes,
+            items,
+            containers,
+            memo,
+            stack,
+            marks,
+            unknown,
+            room,
+            looks: 0,
+            all,
+            length: 0,
+        };
+        pickle.looks = bytes.len().saturating_mul(4);
         let mut reader = Reader::new(bytes);
         let mut at = 0;
-        while pickle
-            .step(&mut reader)
-            .map_err(|reason| format!("byte {at} of its pickle: {reason}"))?
-        {
+        let place = |at: usize, reason| format!("byte {at} of its pickle: {reason}");
+        for step in 0.. {
+            crate::look(step).map_err(|error| error.to_string())?;
+            if !pickle.step(&mut reader).map_err(|reason| place(at, reason))? {
+                break;
+            }
             at = reader.position();
         }
         pickle.length = reader.position();
@@ -262,24 +286,32 @@ impl<'a> Pickle<'a> {
             }
             b'c' => {
                 let (module, name) = (line(reader)?, line(reader)?);
-                global(module, name)?
+                self.global(module, name)?
             }
             0x93 => {
                 let (name, module) = (self.pop()?, self.pop()?);
                 let both = self.text(module).zip(self.text(name));
                 let (module, name) = both.ok_or("a name is no string")?;
-                global(module, name)?
+                self.global(module, name)?
             }
             b'R' | 0x81 => {
                 let (arguments, function) = (self.pop()?, self.pop()?);
                 self.call(function, arguments, false)?
             }
-            // What a dict or tensor is told beside its elements.
+            0x92 => {
+                let (named, arguments, function) = (self.pop()?, self.pop()?, self.pop()?);
+                self.refuse_tensors(function, &[named])?;
+                self.call(function, arguments, false)?
+            }
+            // The attributes of an object.
             b'b' => {
-                self.pop()?;
+                let state = self.pop()?;
                 let start = self.stack.len();
                 return match self.below(start)? {
                     Value::Container(_) | Value::Tensor(..) => Ok(true),
+                    object @ (Value::Object(_) | Value::Dropped) => {
+                        self.refuse_tensors(object, &[state]).map(|()| true)
+                    }
                     other => Err(format!("{} is given attributes", other.kind())),
                 };
             }
@@ -359,13 +391,12 @@ impl<'a> Pickle<'a> {
 
     /// Moves the values from `start` on to the end of a list.
     fn append(&mut self, list: Value, start: usize) -> Result<(), String> {
-        let Value::Container(list) = list else {
-            // A list of those that are dropped.
-            return Err(format!("{} is appended to", list.kind()));
-        };
+        let Value::Container(list) = list else { return self.drop_from(start, list) };
         let list = &mut self.containers[list as usize];
         for value in self.stack.drain(start..) {
-            if self.all || value.is_kept() {
+            // The first of two may be the key of a dict.
+            let is_key = list.len == 0 && matches!(value, Value::Text(..));
+            if self.all || is_key || value.is_kept() {
                 push(&mut self.room, &mut list.kept, (Value::Int(i64::from(list.len)), value))?;
             }
             list.len += 1;
@@ -375,9 +406,7 @@ impl<'a> Pickle<'a> {
 
     /// Moves the keys and values from `start` on to a dict.
     fn insert(&mut self, dict: Value, start: usize) -> Result<(), String> {
-        let Value::Container(dict) = dict else {
-            return Err(format!("{} is given elements", dict.kind()));
-        };
+        let Value::Container(dict) = dict else { return self.drop_from(start, dict) };
         let dict = &mut self.containers[dict as usize];
         let pairs = &self.stack[start..];
         if pairs.len() % 2 == 1 {
@@ -393,15 +422,94 @@ impl<'a> Pickle<'a> {
         Ok(())
     }
 
-    /// Keeps the topmost value under a number. Those that PyTorch writes are consecutive.
+    /// Drops the values from `start` on, which an object is given.
+    fn drop_from(&mut self, start: usize, object: Value) -> Result<(), String> {
+        if !matches!(object, Value::Object(_) | Value::Dropped) {
+            return Err(format!("{} is given elements", object.kind()));
+        }
+        let given = self.stack.split_off(start);
+        self.refuse_tensors(object, &given)
+    }
+
+    /// Refuses tensors in what an object of an unknown class consists of: they would be lost.
+    fn refuse_tensors(&mut self, object: Value, given: &[Value]) -> Result<(), String> {
+        given.iter().try_for_each(|&value| match self.holds_tensor(value, 0)? {
+            true => Err(self.refusal(object)),
+            false => Ok(()),
+        })
+    }
+
+    /// Whether a tensor, or the memory of one, is in a value.
+    fn holds_tensor(&mut self, value: Value, depth: usize) -> Result<bool, String> {
+        let again = || "the same lists and dicts are in its pickle again and again".to_owned();
+        self.looks = self.looks.checked_sub(1).filter(|_| depth <= MAX_DEPTH).ok_or_else(again)?;
+        let n = match value {
+            Value::Tensor(..) | Value::Storage(_) => return Ok(true),
+            Value::Container(at) => self.containers[at as usize].kept.len(),
+            Value::Tuple(_, n) => n as usize,
+            _ => 0,
+        };
+        for i in 0..n {
+            let item = match value {
+                Value::Container(at) => self.containers[at as usize].kept[i].1,
+                Value::Tuple(first, n) => self.items(first, n)[i],
+                _ => Value::None,
+            };
+            if self.holds_tensor(item, depth + 1)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Why an object is not read.
+    fn refusal(&self, object: Value) -> String {
+        let name = match object {
+            Value::Unknown(at) | Value::Object(at) => &self.unknown[at as usize],
+            other => other.kind(),
+        };
+        format!(
+            "`{name}` is none of the functions and classes that state dicts are made of; nothing \
+             else is loaded. Save the `state_dict()`, or tensors alone"
+        )
+    }
+
+    /// A class or function.
+    fn global(&mut self, module: &str, name: &str) -> Result<Value, String> {
+        if let Some(known) = names::find(module, name) {
+            return Ok(Value::Global(known));
+        }
+        let whole = format!("{}.{}", shown(module), shown(name));
+        self.room = self.room.checked_sub(whole.len()).ok_or(TOO_MUCH)?;
+        push(&mut self.room, &mut self.unknown, whole)?;
+        Ok(Value::Unknown(self.unknown.len() as u32 - 1))
+    }
+
+    /// A dict of a list of pairs, or of a dict.
+    fn dict_of(&mut self, given: Value) -> Result<Value, String> {
+        let Value::Container(given) = given else { return self.container() };
+        let pair = |container: &Container| match container.kept[..] {
+            [(Value::Int(0), key @ Value::Text(..)), (Value::Int(1), value)] => Some((key, value)),
+            _ => None,
+        };
+        for i in 0..self.containers[given as usize].kept.len() {
+            let (key, value) = self.containers[given as usize].kept[i];
+            if let (Value::Int(_), Value::Container(at)) = (key, value)
+                && let Some(named) = pair(&self.containers[at as usize])
+            {
+                self.containers[given as usize].kept[i] = named;
+            }
+        }
+        Ok(Value::Container(given))
+    }
+
+    /// Keeps the topmost value under a number. They are consecutive, from 0 or, by Python 2, from 1 on.
     fn remember(&mut self, at: usize) -> Result<(), String> {
         let value = self.stack[self.top(1)?];
-        let next = self.memo.len();
-        match self.memo.get_mut(at) {
-            Some(earlier) => *earlier = value,
-            None if at == next => push(&mut self.room, &mut self.memo, value)?,
-            None => return Err(format!("value {at} is numbered before value {next}")),
+        while self.memo.len() <= at {
+            push(&mut self.room, &mut self.memo, Value::Dropped)?;
         }
+        self.memo[at] = value;
         Ok(())
     }
 
@@ -411,6 +519,10 @@ impl<'a> Pickle<'a> {
 
     /// What a function of [`names`] makes of a tuple; `inner` within another call.
     fn call(&mut self, function: Value, arguments: Value, inner: bool) -> Result<Value, String> {
+        if let Value::Unknown(at) = function {
+            self.refuse_tensors(function, &[arguments])?;
+            return Ok(Value::Object(at));
+        }
         let Value::Global(function) = function else {
             return Err(format!("{} is called", function.kind()));
         };
@@ -419,7 +531,7 @@ impl<'a> Pickle<'a> {
         };
         let argument = |i: u32| if i < n { self.items(first, n)[i as usize] } else { Value::None };
         match (function, n) {
-            (Global::Dict, 0) => self.container(),
+            (Global::Dict, _) => self.dict_of(argument(0)),
             (Global::Tensor, 6..=7) => Ok(Value::Tensor(first, n as u8, false)),
             (Global::TypedTensor, 7..=8) => Ok(Value::Tensor(first, n as u8, true)),
             (Global::Parameter, 3..=4) => match argument(0) {
@@ -446,6 +558,9 @@ impl<'a> Pickle<'a> {
             _ => return Err(wrong()),
         };
         let items = self.items(first, 5);
+        if let unknown @ Value::Unknown(_) = items[1] {
+            return Err(self.refusal(unknown));
+        }
         let fits = self.text(items[0]) == Some("storage")
             && matches!(items[1], Value::Global(Global::Storage(_)))
             && self.text(items[2]).is_some_and(|key| key.len() <= MAX_KEY)
@@ -533,16 +648,4 @@ fn line<'a>(reader: &mut Reader<'a>) -> Result<&'a str, String> {
     let n = bytes.iter().position(|&b| b == b'\n').ok_or("a name does not end")?;
     let line = reader.take(n + 1)?;
     std::str::from_utf8(&line[..n]).map_err(|_| "a name is no text".to_owned())
-}
-
-fn global(module: &str, name: &str) -> Result<Value, String> {
-    let found = names::find(module, name).ok_or_else(|| {
-        format!(
-            "`{}.{}` is none of the functions and classes that state dicts are made of; nothing \
-             else is loaded. Save the `state_dict()`, or tensors alone",
-            shown(module),
-            shown(name)
-        )
-    })?;
-    Ok(Value::Global(found))
 }

@@ -38,8 +38,9 @@ pub(super) enum Global {
 }
 
 /// Functions and classes.
-const NAMES: [(&str, &str, Global); 13] = [
+const NAMES: [(&str, &str, Global); 14] = [
     ("collections", "OrderedDict", Global::Dict),
+    ("collections", "defaultdict", Global::Dict),
     ("torch._utils", "_rebuild_tensor_v2", Global::Tensor),
     ("torch._utils", "_rebuild_tensor_v3", Global::TypedTensor),
     ("torch._utils", "_rebuild_parameter", Global::Parameter),

@@ -5,7 +5,7 @@ use super::{MAX_KEY, Pickle, Value, push, shown};
 use zyx_core::Shape;
 
 /// The deepest that lists and dicts may be within one another.
-const MAX_DEPTH: usize = 64;
+pub(super) const MAX_DEPTH: usize = 64;
 
 /// A tensor of a pickle.
 #[derive(Debug, PartialEq)]
@@ -69,6 +69,9 @@ impl<'a> Pickle<'a> {
     /// list that of its position; what is within is behind a dot.
     pub(crate) fn tensors(&mut self) -> Result<Vec<(String, Found)>, String> {
         let root = match (self.stack.pop(), self.stack.is_empty() && self.marks.is_empty()) {
+            (Some(root @ (Value::Unknown(_) | Value::Object(_))), true) => {
+                return Err(self.refusal(root));
+            }
             (Some(root), true) => root,
             _ => return Err("its pickle makes no one value".to_owned()),
         };
@@ -105,13 +108,15 @@ impl<'a> Pickle<'a> {
                         let key = self.text(key).unwrap_or_default();
                         self.within(key, value, name, depth, walk)
                     }
-                    Value::Int(key) => self.within(&key.to_string(), value, name, depth, walk),
                     _ if !self.has_tensors(value) => walk.step(),
                     Value::Text(_, n) => Err(format!("a key has {n} bytes")),
-                    key => {
-                        let (kind, name) = (key.kind(), shown(name));
-                        Err(format!("in `{name}`, {kind} is a key, which gives no name"))
-                    }
+                    key => match self.key(key) {
+                        Some(key) => self.within(&key, value, name, depth, walk),
+                        None => {
+                            let (kind, name) = (key.kind(), shown(name));
+                            Err(format!("in `{name}`, {kind} is a key, which gives no name"))
+                        }
+                    },
                 })
             }
             Value::Tuple(first, n) => (0..n).try_for_each(|i| {
@@ -119,6 +124,23 @@ impl<'a> Pickle<'a> {
                 self.within(&i.to_string(), item, name, depth, walk)
             }),
             _ => Ok(()),
+        }
+    }
+
+    /// The name that a key gives which is no short text; a tuple gives those of its items, joined.
+    fn key(&self, key: Value) -> Option<String> {
+        let of = |key| match key {
+            Value::Int(n) => Some(n.to_string()),
+            Value::Text(_, n) if n as usize <= MAX_KEY => self.text(key).map(str::to_owned),
+            Value::Bool(truth) => Some(if truth { "True" } else { "False" }.to_owned()),
+            _ => None,
+        };
+        match key {
+            Value::Tuple(first, n) => {
+                let parts = self.items(first, n).iter().map(|&item| of(item));
+                Some(parts.collect::<Option<Vec<String>>>()?.join("."))
+            }
+            other => of(other),
         }
     }
 

@@ -10,8 +10,10 @@ use super::{model, tune_with};
 use crate::caps::Caps;
 use crate::ir::Kernel;
 use crate::passes::{PASSES, Site, Step, Trace, cse, dce, simplify};
+use crate::threads;
 use rustc_hash::FxHashSet;
 use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Settings for which one more thread is started.
 const PER_WORKER: usize = 64;
@@ -76,15 +78,13 @@ pub fn candidates(
         each.filter(|c| known.insert(c.kernel.clone())).collect()
     };
     let each = settings.len().div_ceil(workers).max(1);
-    let lists: Vec<Vec<Candidate>> = if workers == 1 {
-        vec![make(settings)]
-    } else {
-        std::thread::scope(|scope| {
-            let start = |part| scope.spawn(move || make(part));
-            let running: Vec<_> = settings.chunks(each).map(start).collect();
-            // A worker that panicked found nothing.
-            running.into_iter().map(|worker| worker.join().unwrap_or_default()).collect()
-        })
+    let parts = settings.chunks(each).collect();
+    let lists = match workers {
+        1 => vec![make(settings)],
+        // A part that panics finds nothing.
+        _ => threads::map(workers, parts, |part| {
+            catch_unwind(AssertUnwindSafe(|| make(part))).unwrap_or_default()
+        }),
     };
     sorted(lists.into_iter().flatten(), seen)
 }

@@ -5,10 +5,22 @@ anything else the tensors are named by the path to them, and one more tensor of 
 JSON: numbers, strings, lists, tuples, dicts, dtypes and generators. So loading executes nothing, whoever wrote the file.
 """
 
+import os
+
 from ._core import Device, DType, Parameter, Rng, Tensor, tensor
-from ._core import load_pytorch, load_safetensors, safetensors_from_bytes, safetensors_to_bytes, save_safetensors
+from ._core import load_pytorch, load_safetensors, _pytorch_from_bytes, safetensors_from_bytes, save_safetensors
+from ._core import _write_safetensors
 
 _STRUCTURE = "__structure__"
+# How files of PyTorch begin, since 1.6 and before.
+_PYTORCH = (b"PK\3\4", b"\x80\2\x8a\n")
+# The files of a model in a folder, that which is taken first.
+_MODELS = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
 
 
 def save(obj, f, **options):
@@ -26,23 +38,27 @@ def save(obj, f, **options):
     else:
         tensors = obj
     if hasattr(f, "write"):
-        f.write(safetensors_to_bytes(tensors))
+        _write_safetensors(tensors, f)
     else:
         save_safetensors(tensors, f)
 
 
 def load(f, map_location=None, *, weights_only=True, mmap=None):
     """What `save` wrote, on the device `map_location`, from a path or something with `read`. Of a file of PyTorch: its
-    tensors by name, those of dicts within one another joined by dots (`load_pytorch`).
+    tensors by name, those of dicts within one another joined by dots (`load_pytorch`). A model in several files is
+    named by its index or its folder.
     """
     if map_location is not None and not isinstance(map_location, (str, Device)):
         raise TypeError(f"load: map_location is a device, not {type(map_location).__name__}")
     if hasattr(f, "read"):
-        tensors = safetensors_from_bytes(f.read(), map_location)
+        data = f.read()
+        tensors = (_pytorch_from_bytes if data[:4] in _PYTORCH else safetensors_from_bytes)(data, map_location)
     else:
-        with open(f, "rb") as file:
-            is_zip = file.read(2) == b"PK"
-        tensors = (load_pytorch if is_zip else load_safetensors)(f, map_location)
+        tensors = {}
+        for path in _paths(os.fspath(f)):
+            with open(path, "rb") as file:
+                is_pytorch = file.read(4) in _PYTORCH
+            tensors.update((load_pytorch if is_pytorch else load_safetensors)(path, map_location))
     if _STRUCTURE not in tensors:
         return tensors
     import json
@@ -52,6 +68,27 @@ def load(f, map_location=None, *, weights_only=True, mmap=None):
         return _decode(json.loads(structure.to_bytes()), tensors)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"load: the structure of {f!r} is damaged: {error!r}") from None
+
+
+def _paths(path):
+    """The files of a model: those of a folder, or those that an index of files of PyTorch names."""
+    if os.path.isdir(path):
+        named = [os.path.join(path, name) for name in _MODELS]
+        path = next(filter(os.path.isfile, named), None)
+        if path is None:
+            raise FileNotFoundError(f"load: the folder has none of {', '.join(_MODELS)}")
+    if not str(path).endswith(".bin.index.json"):
+        return [path]
+    import json
+
+    with open(path, "rb") as file:
+        try:
+            names = sorted(set(json.load(file)["weight_map"].values()))
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"load: the index {path!r} is damaged: {error!r}") from None
+    if not all(name == os.path.basename(name) for name in names):
+        raise ValueError(f"load: the index {path!r} names files outside of its folder")
+    return [os.path.join(os.path.dirname(path), name) for name in names]
 
 
 def _is_state(obj):

@@ -99,8 +99,7 @@ pub(super) fn subtract(
     let c = &mut c.data[rows.start * stride..rows.end * stride];
     let panels = rows.len().div_ceil(ROWS);
     let each = panels.div_ceil(threads(work));
-    let mut parts = c.chunks_mut(each * ROWS * stride).zip(a.data.chunks(each * a.depth));
-    let own = parts.next();
+    let parts = c.chunks_mut(each * ROWS * stride).zip(a.data.chunks(each * a.depth));
     let run = |(c, panels): (&mut [f64], &[[f64; ROWS]])| {
         for (c, a) in c.chunks_mut(ROWS * stride).zip(panels.chunks(a.depth)) {
             for (j, b) in b.data.chunks(b.depth).enumerate() {
@@ -113,10 +112,5 @@ pub(super) fn subtract(
             }
         }
     };
-    std::thread::scope(|scope| {
-        for part in parts {
-            scope.spawn(|| run(part));
-        }
-        own.into_iter().for_each(run);
-    });
+    zyx_ir::threads::map(panels.div_ceil(each), parts.collect(), run);
 }

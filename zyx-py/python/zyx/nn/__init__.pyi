@@ -405,11 +405,11 @@ class RotaryEmbedding(Layer):
 
 class Rnn(Layer):
     def __init__(
-        self, input_size: Size, hidden_size: Size, num_layers: Size = 1, bias: bool = True, batch_first: bool = False,
-        dropout: float = 0.0, bidirectional: bool = False, **place: Any
+        self, input_size: Size, hidden_size: Size, num_layers: Size = 1, nonlinearity: Text = "tanh", bias: bool = True,
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, **place: Any
     ) -> None:
-        """Recurrent layers with `tanh`: outputs of all steps, and the last states."""
-        # rust: nn::Rnn::new(input_size, hidden_size, RecurrentOptions { layers: num_layers, bidirectional, batch_first, dropout, bias }, init).map(|l| many(l, 1..=2, |l, x| l.run(at(x, 0)?, given(x, 1)).map(pair)))
+        """Recurrent layers with `tanh` or `relu`: outputs of all steps, and the last states."""
+        # rust: nonlinear(&nonlinearity)?(input_size, hidden_size, RecurrentOptions { layers: num_layers, bidirectional, batch_first, dropout, bias }, init).map(|l| many(l, 1..=2, |l, x| l.run(at(x, 0)?, given(x, 1)).map(pair)))
 
 class Gru(Layer):
     def __init__(

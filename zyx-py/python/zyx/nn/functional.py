@@ -9,6 +9,8 @@ import math as _math
 
 from .._aliases import elsewhere as _elsewhere
 from .._core import Tensor
+from .._core import tensor as _tensor
+from .._functions import where as _where
 from .._names import function as _function
 from .._steps import in_steps as _in_steps
 
@@ -257,7 +259,17 @@ def huber_loss(input, target, reduction="mean", delta=1.0):
 
 
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
-    """Connectionist temporal classification: of log probabilities `[time, n, classes]`."""
+    """Connectionist temporal classification: of log probabilities `[time, n, classes]`; targets are rows, or one row
+    with those of all examples one after the other.
+    """
+    if targets.ndim == 1 and log_probs.ndim == 3:
+        lengths = target_lengths.tolist() if hasattr(target_lengths, "tolist") else list(target_lengths)
+        if sum(lengths) != len(targets):
+            raise ValueError(f"ctc_loss: {len(targets)} targets are not {sum(lengths)}, the sum of target_lengths")
+        ends = [sum(lengths[: i + 1]) for i in range(len(lengths))]
+        # Places behind the end of an example are not looked at.
+        rows = [[min(end - n + i, len(targets) - 1) for i in range(max(lengths))] for n, end in zip(lengths, ends)]
+        targets = targets[_tensor(rows, dtype="int64")] if len(targets) else targets.reshape(len(lengths), 0)
     return log_probs.ctc_loss(targets, input_lengths, target_lengths, blank, zero_infinity, reduction)
 
 
@@ -441,9 +453,47 @@ def affine_grid(theta, size, align_corners=False):
 
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """The elements of images at the places of a grid."""
-    if mode not in ("bilinear", "nearest") or padding_mode not in ("zeros", "border"):
-        raise NotImplementedError(f"grid_sample with mode {mode!r} and padding_mode {padding_mode!r}")
-    return input.grid_sample(grid, mode == "nearest", padding_mode == "border", bool(align_corners))
+    if mode not in ("bilinear", "nearest", "bicubic") or padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError(f"grid_sample: mode {mode!r} with padding_mode {padding_mode!r}")
+    if mode == "bicubic":
+        return _sample_cubic(input, grid, padding_mode, align_corners)
+    if padding_mode == "reflection":
+        grid = _where(grid.abs() <= 1, grid, 1 - ((grid + 1) % 4 - 2).abs())
+    return input.grid_sample(grid, mode == "nearest", padding_mode != "zeros", bool(align_corners))
+
+
+def _cubic(t):
+    """The weights of four neighbours, of which the second is `t` before a place: Keys' kernel, a = -0.75."""
+    near = lambda x: (1.25 * x - 2.25) * x * x + 1
+    far = lambda x: ((-0.75 * x + 3.75) * x - 6) * x + 3
+    return far(t + 1), near(t), near(1 - t), far(2 - t)
+
+
+def _sample_cubic(input, grid, padding, corners):
+    n, channels, *extents = input.shape
+    wide = input.float() if input.dtype.itemsize < 4 else input
+    flat, grid = wide.reshape(n, channels, -1), grid.to(wide.dtype)
+
+    def axis(x, extent):
+        x = (x + 1) * ((extent - 1) / 2) if corners else ((x + 1) * extent - 1) / 2
+        low, found = x.floor(), []
+        for i, weight in enumerate(_cubic(x - low)):
+            at = low + (i - 1)
+            if padding == "reflection":
+                # Once and back again is a period; ends are shown once or twice.
+                start, period = (0, max(2 * extent - 2, 1)) if corners else (0.5, 2 * extent)
+                at = period / 2 - ((at + start) % period - period / 2).abs() - start
+            if padding == "zeros":
+                weight = _where((at >= 0) & (at < extent), weight, 0.0)
+            found.append((at.clamp(0, extent - 1).long(), weight))
+        return found
+
+    columns, total = axis(grid[..., 0], extents[1]), 0
+    for y, of_row in axis(grid[..., 1], extents[0]):
+        for x, weight in columns:
+            at = (y * extents[1] + x).reshape(n, 1, -1).expand(n, channels, -1)
+            total = total + flat.gather(2, at) * (weight * of_row).reshape(n, 1, -1)
+    return total.reshape(n, channels, *grid.shape[1:3]).to(input.dtype)
 
 
 def __getattr__(name):

@@ -120,6 +120,18 @@ class Optimizer:
             self._group = _Group(self)
         return [self._group]
 
+    def add_param_group(self, group):
+        """One more group, whose options are its own or those of this optimizer, which is `Groups` from now on."""
+        first, within = object.__new__(type(self)), self._within
+        first.__dict__.update(self.__dict__, _within=())
+        if first._group is not None:
+            first._group._optimizer = first
+        self.__dict__.clear()
+        self.__class__ = Groups
+        self.__init__([first])
+        self._within = within
+        self.add_param_group(group)
+
     def state_dict(self):
         """All that is needed to continue training later, by name: tensors of the parameters' state, options, the rate, and
         the numbers that schedules started from (`initial_lr`).
@@ -283,6 +295,8 @@ class Groups(Optimizer):
         self._all += _each(type(first), [group], (), first._options | first._more)
         self._all[-1]._within = (self,)
         self._join()
+        for within in self._within:
+            within._join()
 
     @property
     def param_groups(self):

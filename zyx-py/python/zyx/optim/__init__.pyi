@@ -46,6 +46,8 @@ class Optimizer:
         the numbers that schedules started from (`initial_lr`)."""
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues from the result of `state_dict` for the same parameters. Options become the saved ones."""
+    def add_param_group(self, group: dict[str, Any]) -> None:
+        """One more group, whose options are its own or those of the first. A single optimizer becomes `Groups`."""
 
 class Groups(Optimizer):
     """Several optimizers, each with parameters and options of its own, as one."""

@@ -2,6 +2,8 @@
 //! file says. One test, as the count is that of the process.
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
+mod mutants;
+
 use flate2::{Compression, write::DeflateEncoder};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
@@ -627,8 +629,10 @@ fn tables(files: &Files) {
     files.refused("what an IDX file has", &[0, 0, 8, 1, 255, 255, 255, 255, 1], &images);
 }
 
-/// Every format with bits flipped and parts missing.
-fn damaged(files: &Files) {
+type Read = fn(&Files) -> Result<usize>;
+
+/// A file of each format, and what reads it.
+fn samples(files: &Files) -> Vec<(&'static str, Vec<u8>, Read)> {
     let random: Vec<u8> =
         (0..6000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let x = Tensor::from_slice(&random, [random.len()], &files.device).unwrap();
@@ -648,9 +652,8 @@ fn damaged(files: &Files) {
     ]);
     let csv = "a,\"b\"\n1,\"2\n\"\n".repeat(20).into_bytes();
     let idx = [&[0, 0, 8, 1, 0, 0, 0, 100][..], &[1; 100]].concat();
-    type Read = fn(&Files) -> Result<usize>;
     let pt = pickled(&[&b"\x80\x02"[..], &element("0", 8), b"."].concat(), 8);
-    let all: [(&str, Vec<u8>, Read); 8] = [
+    vec![
         ("pytorch", pt, saved),
         ("npy", content, array),
         ("npz", zip, arrays),
@@ -659,8 +662,12 @@ fn damaged(files: &Files) {
         ("lazy safetensors", safe, lazy),
         ("csv", csv, table),
         ("idx", idx, images),
-    ];
-    for (what, bytes, read) in all {
+    ]
+}
+
+/// Every format with bits flipped and parts missing.
+fn damaged(files: &Files) {
+    for (what, bytes, read) in samples(files) {
         files.read(what, &bytes, &read).unwrap();
         // Headers are at both ends.
         let ends = |n: usize| (0..n.min(160)).chain(n.saturating_sub(100)..n);
@@ -691,5 +698,7 @@ fn reading_takes_four_times_a_file_and_what_it_returns() {
     pickles(&files);
     tables(&files);
     damaged(&files);
-    fs::remove_file(files.path).unwrap();
+    mutants::all(&files);
+    // An index was renamed.
+    let _ = fs::remove_file(files.path);
 }
