@@ -19,3 +19,5 @@ done
 # Files changed at random.
 ZYX_MUTANTS=$((programs / 20)) cargo test --release -q -p zyx-io --test memory
 ZYX_MUTANTS=$((programs / 20)) cargo test --release -q -p zyx-data --features image --lib images
+# Models changed at random.
+ZYX_ONNX_HOSTILE=$((programs / 100)) cargo test --release -q -p zyx-onnx --lib hostile

@@ -398,11 +398,12 @@ fn share_flat(
         Direction::Across => {
             // A width across which nothing lies side by side; powers of two that divide the results; or a last group with fewer.
             let most = power(draft.knobs.columns);
-            let powers = || (0..=most.ilog2()).rev().map(|shift| 1i64 << shift);
-            let wide = || powers().filter(|&c| c >= FEW_COLUMNS);
+            let wide =
+                || (0..=most.ilog2()).rev().map(|shift| 1 << shift).filter(|&c| c >= FEW_COLUMNS);
             let is_full = |c: &i64| IDLE * ((n + c - 1) / c * c - n) <= n;
-            let width =
-                widths.iter().rfind(|c| (MIN_COLUMNS..=most).contains(c) && **c != power(**c));
+            let fits =
+                |c: i64| (MIN_COLUMNS..=most).contains(&c) && (c >= FEW_COLUMNS || c != power(c));
+            let width = widths.iter().rfind(|&&c| fits(c));
             let mut sizes: Vec<i64> = width.copied().into_iter().collect();
             if sizes.is_empty() {
                 sizes = wide().filter(|c| n % c == 0).collect();
