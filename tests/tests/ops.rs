@@ -33,6 +33,7 @@ const NO_ROW: &[(&str, &[&str])] = &[
             "item",
             "host_view",
             "to_bytes",
+            "write_to",
         ],
     ),
     (

@@ -27,7 +27,8 @@ pub mod testing;
 
 #[doc(inline)]
 pub use zyx_ir::{
-    affine, cmath, codegen, decompose, dtype, ir, legalize, ops, passes, prepare, scalar, tune,
+    affine, cmath, codegen, decompose, dtype, ir, legalize, ops, passes, prepare, scalar, threads,
+    tune,
 };
 
 pub use dtype::{Class, DType, DTypeSet, Element};

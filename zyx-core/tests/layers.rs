@@ -19,6 +19,8 @@ const COMPILER: &[Layer] = &[
     ("scalar", &["dtype"]),
     ("cmath", &[]),
     ("special", &[]),
+    // Threads of the host that can be had.
+    ("threads", &[]),
     ("ops", &["cmath", "dtype", "scalar", "special"]),
     // Sums of multiples, bounds and index algebra.
     ("affine", &["dtype", "ops"]),
@@ -31,7 +33,7 @@ const COMPILER: &[Layer] = &[
     // The rebuilding of kernels is shared with passes.
     ("legalize", &["caps", "decompose", "dtype", "error", "ir", "ops", "passes", "scalar"]),
     ("codegen", &["caps", "dtype", "error", "ir", "ops", "scalar"]),
-    ("tune", &["caps", "dtype", "ir", "ops", "passes", "scalar"]),
+    ("tune", &["caps", "dtype", "ir", "ops", "passes", "scalar", "threads"]),
     ("prepare", &["caps", "error", "ir", "legalize", "tune"]),
     // For the suites alone.
     ("testing", &["ir"]),
@@ -45,8 +47,9 @@ const CORE: &[Layer] = &[
     ("origin", &[]),
     // An error of a device is an error of the caller's call.
     ("error", &["dtype", "hal", "origin", "shape"]),
-    ("files", &["error"]),
-    ("hal", &["cmath", "dtype", "ir", "ops", "scalar"]),
+    // What waits for a pipe asks for interrupts.
+    ("files", &["error", "hal"]),
+    ("hal", &["cmath", "dtype", "ir", "ops", "scalar", "threads"]),
     ("reference", &["clock", "dtype", "hal", "ir", "scalar"]),
     // A new runtime has the interpreter registered: it needs nothing.
     (
@@ -81,7 +84,7 @@ const CORE: &[Layer] = &[
         "tensor",
         &[
             "dtype", "error", "graph", "hal", "ir", "lru", "ops", "origin", "runtime", "scalar",
-            "schedule", "shape",
+            "schedule", "shape", "threads",
         ],
     ),
     ("autodiff", &["dtype", "error", "graph", "ops", "origin", "shape", "tensor"]),

@@ -47,5 +47,5 @@ fn each(mut order: Vec<(usize, usize)>, work: &(dyn Fn(usize) + Sync)) {
             work(i);
         }
     };
-    zyx_ir::threads::run(threads, &run);
+    crate::threads::run(threads, &run);
 }

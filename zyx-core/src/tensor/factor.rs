@@ -121,7 +121,7 @@ pub(crate) fn each<A: Sync, B: Send>(
     if threads < 2 {
         return items.iter().map(f).collect();
     }
-    zyx_ir::threads::map(threads, items.iter().collect(), f)
+    crate::threads::map(threads, items.iter().collect(), f)
 }
 
 /// The lower triangular `l` with `l l^T = a`, of which the lower triangle is read; `None` when it

@@ -48,6 +48,7 @@ pub mod split;
 pub mod stage_rows;
 pub mod transpose_shared;
 pub mod unroll;
+pub mod unselect;
 pub mod variance;
 pub mod vectorize;
 
@@ -108,6 +109,7 @@ pub static PASSES: &[Pass] = &[
     nest::FLATTEN,
     bind::PASS,
     unroll::PASS,
+    unselect::PASS,
     vectorize::PASS,
     accumulate::PASS,
     cooperate::PASS,

@@ -356,6 +356,25 @@ pub(crate) fn repeat(n: i64, period: i64) -> Kernel {
     b.finish()
 }
 
+/// `out[i] = a[i - shift]`, or 0 where there is none, selected twice as indices of padded operands are.
+pub(crate) fn shifted(n: i64, shift: i64) -> Kernel {
+    let mut b = Builder::new("shifted");
+    let p = b.param(DType::F32, n as u64, Access::Read);
+    let out = b.param(DType::F32, n as u64, Access::Write);
+    let i = parallel(&mut b, n);
+    let by = b.index(shift);
+    let is_inside = b.binary(BinaryOp::Le, by, i);
+    let source = b.binary(Sub, i, by);
+    let at = b.guard(source, is_inside);
+    let x = b.load(p, at);
+    let zero = b.constant(Scalar::from(0.0f32));
+    let once = b.select(is_inside, x, zero);
+    let twice = b.select(is_inside, once, zero);
+    b.store(out, i, twice);
+    b.close();
+    b.finish()
+}
+
 /// `out[i, j] = max(sum over k of a[i, k] * b[k, j] + bias[j], 0)`
 pub fn matmul(m: i64, k: i64, n: i64) -> Kernel {
     product("matmul", [m, k, n], [k, 1], [n, 1])
@@ -505,6 +524,7 @@ pub fn rolled(rows: i64, cols: i64, by: i64) -> Kernel {
 pub fn all() -> Vec<Kernel> {
     vec![
         repeat(100, 12),
+        shifted(100, 7),
         reload(20),
         chain(37),
         chain(64),

@@ -353,25 +353,14 @@ impl Simplify<'_> {
                 let is_true = |v| out.as_constant(v).is_some_and(|c| c.to_bool());
                 [x, y].into_iter().find(|&v| is_true(v))
             }
-            Op::Ternary { op: TernaryOp::Where, x, y, z } => {
-                let kernel = out.kernel();
-                let is_zero = out.as_constant(z).is_some_and(|z| z.bits() == 0);
-                if is_zero && is_zero_without(kernel, y, x) {
-                    return Some(y);
+            Op::Ternary { op: TernaryOp::Where, x, y, z } => match out.op(x) {
+                Op::Unary { op: UnaryOp::Not, x } => Some(out.select(x, z, y)),
+                _ if out.ty(x) == ty => {
+                    let is = |v, wanted| out.as_constant(v).is_some_and(|c| c.to_bool() == wanted);
+                    (is(y, true) && is(z, false)).then_some(x)
                 }
-                match (kernel.op(x), kernel.op(y), kernel.op(z)) {
-                    (Op::Unary { op: UnaryOp::Not, x }, ..) => Some(out.select(x, z, y)),
-                    (_, Op::Ternary { op: TernaryOp::Where, x: same, y, .. }, _) if same == x => {
-                        Some(out.select(x, y, z))
-                    }
-                    _ if out.ty(x) == ty => {
-                        let is =
-                            |v, wanted| out.as_constant(v).is_some_and(|c| c.to_bool() == wanted);
-                        (is(y, true) && is(z, false)).then_some(x)
-                    }
-                    _ => None,
-                }
-            }
+                _ => None,
+            },
             Op::Cast { x } => match out.op(x) {
                 Op::Cast { x: inner } if loses_nothing(out.ty(inner), out.ty(x), ty) => Some(inner),
                 _ => None,
@@ -379,22 +368,6 @@ impl Simplify<'_> {
             _ => None,
         }
     }
-}
-
-/// Whether a value is a load that gives 0 where a condition does not hold.
-fn is_zero_without(kernel: &Kernel, value: Value, cond: Value) -> bool {
-    fn contains(kernel: &Kernel, all: Value, cond: Value) -> bool {
-        match kernel.op(all) {
-            _ if all == cond => true,
-            Op::Binary { op: BinaryOp::And, x, y } => {
-                contains(kernel, x, cond) || contains(kernel, y, cond)
-            }
-            _ => false,
-        }
-    }
-    let Op::Load { index, .. } = kernel.op(value) else { return false };
-    let (_, conds) = kernel.unguarded(index);
-    conds.into_iter().any(|all| contains(kernel, all, cond))
 }
 
 /// See [`Simplify::divide`]; `is_small` says that `g * part + rest` is less than `d`.
@@ -428,44 +401,4 @@ fn loses_nothing(from: Type, middle: Type, to: Type) -> bool {
         (true, false) => false,
     };
     from == to && widens
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ir::{Access, Builder};
-
-    fn selects(kernel: &Kernel) -> usize {
-        let is = |op: &Op| matches!(op, Op::Ternary { op: TernaryOp::Where, .. });
-        kernel.ops().iter().filter(|op| is(op)).count()
-    }
-
-    /// An element or `otherwise`, behind two conditions of which the load has one alone or both.
-    fn guarded(otherwise: f32, has_both: bool) -> Kernel {
-        let mut b = Builder::new("guarded");
-        let [x, y] = [Access::Read, Access::Write].map(|access| b.param(DType::F32, 8, access));
-        let [n, few, many] = [8, 5, 6].map(|n| b.index(n));
-        let i = b.open_loop(LoopKind::Parallel, 0, n);
-        let [is_few, is_many] = [few, many].map(|n| b.binary(BinaryOp::Lt, i, n));
-        let both = b.binary(BinaryOp::And, is_many, is_few);
-        let at = b.guard(i, if has_both { both } else { is_many });
-        let loaded = b.load(x, at);
-        let otherwise = b.constant(Scalar::from(otherwise));
-        let once = b.select(is_few, loaded, otherwise);
-        let twice = b.select(is_few, once, otherwise);
-        b.store(y, i, twice);
-        b.close();
-        b.finish()
-    }
-
-    #[test]
-    fn what_a_guard_makes_zero_is_not_selected_again() {
-        for (otherwise, has_both, left) in
-            [(0.0, true, 0), (0.0, false, 1), (-0.0, true, 1), (1.0, true, 1)]
-        {
-            let kernel = simplify(&super::super::cse::cse(&guarded(otherwise, has_both)));
-            let kernel = super::super::dce::dce(&kernel);
-            assert_eq!(selects(&kernel), left, "{otherwise:?} {has_both}\n{kernel}");
-        }
-    }
 }

@@ -129,7 +129,7 @@ pub(super) fn spread_turns(draft: &mut Draft, caps: &Caps, nest: usize) -> bool 
     }
     // A number of threads that divides the iterations spares guards.
     let most = draft.knobs.local.min(caps.max_local as i64);
-    let local = dividing(n, TURNS, most).unwrap_or(most);
+    let local = dividing(n, [TURNS, TOGETHER], most).unwrap_or(most);
     turns.step(&split::PASS, Site::new(root, &[TURNS * local, split::GUARDED]));
     let inner = |kernel: &Kernel, depth: usize| {
         let root = roots(kernel)[nest];
@@ -164,10 +164,10 @@ fn writes_side_by_side(kernel: &Kernel, l: &LoopInfo) -> bool {
     })
 }
 
-/// The most threads of a group, up to a number, that divide iterations of which each takes so many.
-fn dividing(n: i64, turns: i64, most: i64) -> Option<i64> {
+/// The most threads of a group, up to a number, that divide iterations of which each takes so many: so many run together.
+fn dividing(n: i64, [turns, together]: [i64; 2], most: i64) -> Option<i64> {
     let mut sizes = (MIN_LOCAL.min(most)..=most).rev();
-    sizes.find(|f| n % (turns * f) == 0 && (f % TOGETHER == 0 || *f == most))
+    sizes.find(|f| n % (turns * f) == 0 && (f % together == 0 || *f == most))
 }
 
 /// Cuts the loop into groups of local threads.
@@ -183,7 +183,8 @@ pub(super) fn map_to_threads(draft: &mut Draft, caps: &Caps, root: Value) {
         return;
     }
     // A number of threads that divides the iterations spares a test in each.
-    let even = dividing(n, 1, local);
+    let together = if caps.has_few_threads() { 1 } else { TOGETHER };
+    let even = dividing(n, [1, together], local);
     let site = even.map_or(Site::new(root, &[local, 1]), |local| Site::new(root, &[local]));
     draft.step(&split::PASS, site);
     bind_both(draft, root);

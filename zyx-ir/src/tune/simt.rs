@@ -16,7 +16,7 @@ use crate::passes::loops::{LoopInfo, find_loop, loops};
 use crate::passes::variance::{Form, Variance};
 use crate::passes::{
     Site, cse, dce, divide, hoist, muladd, narrow, nest, owner_computes, simplify, stage_rows,
-    unroll, vectorize,
+    unroll, unselect, vectorize,
 };
 
 /// Shortest reduction worth sharing, and the iterations of it that each thread should get.
@@ -162,6 +162,7 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
         }
     }
     draft.whole(&simplify::PASS);
+    draft.whole(&unselect::PASS);
     // A GPU adds 64 bits in two instructions and divides them in dozens. A CPU loads vectors only
     // where it sees that an index does not wrap.
     if caps.threads >= NARROW_THREADS {

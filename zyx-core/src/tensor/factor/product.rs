@@ -112,5 +112,5 @@ pub(super) fn subtract(
             }
         }
     };
-    zyx_ir::threads::map(panels.div_ceil(each), parts.collect(), run);
+    crate::threads::map(panels.div_ceil(each), parts.collect(), run);
 }
