@@ -363,7 +363,7 @@ pub(crate) fn shifted(n: i64, shift: i64) -> Kernel {
     let out = b.param(DType::F32, n as u64, Access::Write);
     let i = parallel(&mut b, n);
     let by = b.index(shift);
-    let is_inside = b.binary(BinaryOp::Le, by, i);
+    let is_inside = b.binary(Le, by, i);
     let source = b.binary(Sub, i, by);
     let at = b.guard(source, is_inside);
     let x = b.load(p, at);
