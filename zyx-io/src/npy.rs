@@ -29,7 +29,7 @@ const MOST_HEADER: usize = 1 << 16;
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`](zyx_core::Error::Io) when the file cannot be read, [`Error::Format`](zyx_core::Error::Format) when it is not such a file or its
+/// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is not such a file or its
 /// elements have no dtype here, or as [`Tensor::from_bytes`].
 #[track_caller]
 pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
