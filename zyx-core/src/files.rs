@@ -3,7 +3,7 @@
 //! A reader sees the file as it was or as it will be, whatever happens meanwhile and however many
 //! save it at the same time; after a crash it is one of both. A symbolic link stays one, and what it
 //! leads to is replaced; mode and owner of a file that is replaced are kept. Who has a file open when it is
-//! replaced goes on reading what it was. What is written goes to the disk as it comes ([`write`]), so a file
+//! replaced goes on reading what it was. What is written goes to the disk as it comes ([`write()`]), so a file
 //! takes no memory of its size. Windows allows that on NTFS since version 10; elsewhere a
 //! file that stays open for seconds cannot be replaced, which is an error.
 
