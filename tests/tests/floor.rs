@@ -6,7 +6,8 @@
 //! each preset and the reason. They may not become slower, and have to leave the list once they are
 //! none. `ZYX_BLESS=1` writes the numbers again and keeps the reasons.
 //!
-//! The same rows and some that reduce other axes are planned at awkward sizes, and are predicted to be at most [`AWKWARD`] times as far from the least time as at the round sizes beside them, but for the exceptions of
+//! The same rows and some that reduce other axes are planned at awkward sizes, and are predicted to be at most
+//! [`AWKWARD`] times as far from the least time as at the round sizes beside them, but for the exceptions of
 //! `data/sizes.txt`.
 //!
 //!     ZYX_ONLY=cumsum cargo test --test floor -- --nocapture

@@ -47,7 +47,7 @@ const CORE: &[Layer] = &[
     ("origin", &[]),
     // An error of a device is an error of the caller's call.
     ("error", &["dtype", "hal", "origin", "shape"]),
-    // What waits for a pipe asks for interrupts.
+    // Reading a pipe checks for interrupts.
     ("files", &["error", "hal"]),
     ("hal", &["cmath", "dtype", "ir", "ops", "scalar", "threads"]),
     ("reference", &["clock", "dtype", "hal", "ir", "scalar"]),

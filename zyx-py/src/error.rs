@@ -168,7 +168,7 @@ fn raise_waiting(py: Python<'_>) -> PyResult<()> {
     RAISED.take().map_or_else(|| warnings::give(py), Err)
 }
 
-/// What a call gave, after what it caused besides.
+/// The result of a call, or the exception or warnings raised during it.
 fn given<T>(py: Python<'_>, result: std::thread::Result<Result<T>>) -> PyResult<T> {
     raise_waiting(py)?;
     match result {

@@ -7,8 +7,8 @@
 //! - 0, or none: the inner loop has the length `min(f, n - o * f)`, which later passes do not know;
 //! - [`TESTED`]: the inner loop of a parallel pair always has length `f`, as threads of a group must, and its
 //!   body stands in `if i < n`;
-//! - [`GUARDED`]: as [`TESTED`], but what iterations read and write stands behind guards, where they do no more than that
-//!   and compute: so several may be run at once;
+//! - [`GUARDED`]: as [`TESTED`], but loads and stores have guards in place of the `if`, so that several iterations can be
+//!   jammed. A body with other effects gets the `if`;
 //! - [`APART`]: a block of `f` iterations and the last one are two loops of known lengths, of which a
 //!   condition on `o` chooses one. So each is vectorised and unrolled as if there were no other.
 

@@ -23,8 +23,8 @@ use crate::passes::{
 const MIN_SHARED: i64 = 32;
 const PER_THREAD: i64 = 16;
 
-/// Fewest neighbouring columns of a group chosen to have more groups: what memory brings at once. Fewest where all
-/// that lie side by side are no more. Most threads of a group that reduces columns.
+/// Fewest adjacent columns of a group, a 32-byte sector of 32-bit elements; fewest where a row of the results is shorter.
+/// Most threads of a group that reduces columns.
 const FEW_COLUMNS: i64 = 8;
 const MIN_COLUMNS: i64 = 4;
 const MAX_SHARING: i64 = 1024;
