@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use zyx_core::hal::{
     self, Arg, Call, Caps, CompileError, ContractSpec, DeviceError, DeviceInfo, FLASH_VARS,
-    FlashSpec, HostOwner, Part, PartWork, Prologue, Traffic,
+    FlashSpec, HostOwner, Part, PartWork, Prologue, Traffic, Watch,
 };
 use zyx_core::ir::{Kernel, Verified};
 use zyx_gemm::memory::{Block, OutOfMemory, View};
@@ -382,12 +382,14 @@ impl hal::Device for CpuDevice {
                 block.changes();
             }
         }
-        match program.inner.inner() {
+        let launched = match program.inner.inner() {
             Inner::Kernel(kernel) => kernel.launch(&self.pool, args),
             Inner::Contraction(contraction) => contraction.launch(&self.pool, args),
             Inner::Flash(flash) => flash.launch(&self.pool, args),
             Inner::Fused(parts) => horizontal_fusion::launch(parts, &self.pool, args),
-        }
+        };
+        // Then the results are partly written.
+        if Watch::here().is_stopped() { Err(DeviceError::Interrupted) } else { launched }
     }
 
     fn record(&self, _: &mut Stream) -> Result<Event, DeviceError> {

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use zyx_core::DType;
-use zyx_core::hal::{Arg, DeviceError, FLASH_VARS, FlashOperand, FlashSpec};
+use zyx_core::hal::{Arg, DeviceError, FLASH_VARS, FlashOperand, FlashSpec, Watch};
 use zyx_gemm::memory::Block;
 use zyx_gemm::pool::Pool;
 use zyx_gemm::{Dim, Plan, Spec};
@@ -117,6 +117,7 @@ impl FlashAttention {
             update: [run::words(of_update), run::words(update_scalars)],
             finish: [run::words(of_finish), run::words(finish_scalars)],
             pool,
+            watch: Watch::here(),
             failed: OnceLock::new(),
         };
         let tasks = self.spec.batches() * self.row_blocks();
@@ -198,6 +199,7 @@ struct Ready<'a> {
     update: [Words; 2],
     finish: [Words; 2],
     pool: &'a Pool,
+    watch: Watch,
     failed: OnceLock<String>,
 }
 
@@ -216,7 +218,7 @@ impl Ready<'_> {
                 return;
             }
         };
-        for task in range {
+        for task in range.take_while(|_| !self.watch.is_stopped()) {
             // What sees most columns first, so that no thread is left with it at the end.
             let blocks = flash.row_blocks();
             let (batch, block) = (task / blocks, blocks - 1 - task % blocks);

@@ -8,7 +8,7 @@ use crate::jit::{CompiledKernel, Entry};
 use crate::shares::{self, Share};
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use zyx_core::hal::{Arg, CompileError, DeviceError, Extent, Signature};
+use zyx_core::hal::{Arg, CompileError, DeviceError, Extent, Signature, Watch};
 use zyx_core::ir::interp::{Binding, Options, Program as Interpreted};
 use zyx_core::ir::{Access, Verified, interp};
 use zyx_gemm::memory::Block;
@@ -21,6 +21,8 @@ pub(crate) type Words = SmallVec<[u64; 16]>;
 const PARALLEL_NS: f64 = 12_000.0;
 /// Work handed out at once.
 const TASK_NS: f64 = 8_000.0;
+/// Maximum pieces of a loop that one thread runs alone, between which it looks for interrupts.
+const PIECES: usize = 256;
 
 /// A kernel that can run.
 #[derive(Debug)]
@@ -284,14 +286,23 @@ unsafe fn task<'a>(
     // SAFETY: the caller's promise.
     let n = unsafe { code.len(entry, words) } as usize;
     let grain = (n as f64 * TASK_NS / entry.ns.max(1.0)).ceil() as usize;
+    let grain = grain.clamp(1, n.div_ceil(2).max(1));
+    let watch = Watch::here();
+    // A thread that does all of it alone is given one range.
+    let piece = if watch.may_stop() { grain.max(n / PIECES) } else { n };
     let task = move |range: std::ops::Range<usize>| {
         with_scratch(code.scratch_bytes(), |scratch| {
-            // SAFETY: the caller's promise; ranges of the pool are disjoint, earlier entries have
-            // finished, scratch belongs to this thread.
-            unsafe { code.run(entry, words, range.start as u64, range.end as u64, scratch) }
+            let mut start = range.start;
+            while start < range.end && !watch.is_stopped() {
+                let end = range.end.min(start + piece);
+                // SAFETY: the caller's promise; ranges of the pool are disjoint, earlier entries have
+                // finished, scratch belongs to this thread.
+                unsafe { code.run(entry, words, start as u64, end as u64, scratch) }
+                start = end;
+            }
         });
     };
-    (n, grain.clamp(1, n.div_ceil(2).max(1)), task)
+    (n, grain, task)
 }
 
 thread_local! {

@@ -18,8 +18,8 @@
 //! Block-scatter addressing is that of TBLIS (Matthews 2016), the loop order that of GotoBLAS and
 //! BLIS (Goto and van de Geijn 2008; Van Zee and van de Geijn 2015).
 //!
-//! Beside them [`pool`], the threads, [`fork`], what a fork of the process means for them, and [`memory`], aligned
-//! blocks: they serve the whole CPU backend.
+//! Beside them [`pool`], the threads, [`fork`], what a fork of the process means for them, [`interrupt`], how they
+//! stop early, and [`memory`], aligned blocks: they serve the whole CPU backend.
 //! The crate knows nothing of tensors, so it compiles beside the core.
 //!
 //! ```
@@ -49,6 +49,7 @@ mod bytes;
 pub mod dense;
 mod finish;
 pub mod fork;
+pub mod interrupt;
 mod kernels;
 mod layout;
 pub mod memory;

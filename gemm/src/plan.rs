@@ -412,7 +412,8 @@ impl Plan {
 
     /// Computes C, or adds to it with `accumulate`; with an epilogue, C is left alone and every
     /// finished block goes to the epilogue instead, the blocks together covering all (batch, m, n)
-    /// once.
+    /// once. If the [`Watch`](crate::interrupt::Watch) of the thread reports a request, the rest of C is not
+    /// written.
     ///
     /// # Errors
     /// [`ContractError::Epilogue`] if the plan was not made for an epilogue, and

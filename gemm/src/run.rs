@@ -16,6 +16,7 @@ use super::plan::{Fused, OperandBlock, Plan, Tile};
 use super::spec::ContractError;
 use super::store::Store;
 use super::tile::{POINTERS, TileArgs, Variant};
+use crate::interrupt::Watch;
 use crate::memory::{Block, OutOfMemory};
 use crate::pool::Pool;
 use std::cell::Cell;
@@ -82,6 +83,7 @@ pub(super) struct Run<'a, T: 'static> {
     pub(super) accumulate: bool,
     pub(super) fused: Fused<'a>,
     pub(super) failed: OnceLock<OutOfMemory>,
+    watch: Watch,
     /// Different for every execution in this process.
     id: u64,
 }
@@ -162,6 +164,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
             accumulate,
             fused,
             failed: OnceLock::new(),
+            watch: Watch::here(),
             id: EXECUTIONS.fetch_add(1, Ordering::Relaxed),
         }
     }
@@ -209,7 +212,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
     /// be.
     pub(super) unsafe fn chunk(&self, range: Range<usize>, memory: *mut u8) {
         let result = with_buffer(&BUFFERS, self.buffer_bytes(), |buffer| {
-            for i in range.clone() {
+            for i in range.clone().take_while(|_| !self.watch.is_stopped()) {
                 let next = (i + 1 < range.end).then(|| self.locate(i + 1).0);
                 // SAFETY: the caller's contract; the buffer is this thread's own.
                 unsafe { self.task(i, next, buffer, memory.cast()) };
@@ -225,7 +228,8 @@ impl<'a, T: Real32Or64> Run<'a, T> {
     /// # Safety
     /// See [`Plan::run`]; all tasks have finished with this memory.
     pub(super) unsafe fn finish(&self, pool: &Pool, memory: *mut u8) -> Result<(), ContractError> {
-        if self.plan.blocking.k_parts > 1 && self.failed.get().is_none() {
+        if self.plan.blocking.k_parts > 1 && self.failed.get().is_none() && !self.watch.is_stopped()
+        {
             let partials = memory.cast::<T>().wrapping_add(self.packed_len());
             // SAFETY: the caller's contract.
             unsafe { self.reduce(pool, partials) };

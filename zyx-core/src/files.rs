@@ -9,6 +9,7 @@
 
 mod input;
 
+use input::Written;
 pub use input::{Input, read};
 
 use crate::error::{Error, Result};
@@ -41,7 +42,8 @@ const MOST_LINKS: usize = 40;
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`] when it may not be written or there is no room; an earlier file is as it was then.
+/// [`Error::Io`] when it may not be written, there is no room, or the user interrupts; an earlier file is as it was
+/// then.
 pub fn replace(file: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let file = file.as_ref();
     let io = |source| failed(file, source);
@@ -75,9 +77,9 @@ pub fn write(
     let io = |source| failed(file, source);
     let target = target(file).map_err(io)?;
     let turn = turn();
-    let earlier = match OpenOptions::new().write(true).open(&target) {
-        Ok(open) => {
-            let metadata = open.metadata().map_err(io)?;
+    let earlier = match input::open_to_write(&target) {
+        Ok(mut open) => {
+            let metadata = open.file.metadata().map_err(io)?;
             if cfg!(windows) && metadata.permissions().readonly() {
                 // Wine opens it all the same for an administrator.
                 return Err(io(ErrorKind::PermissionDenied.into()));
@@ -85,7 +87,7 @@ pub fn write(
             if !metadata.is_file() {
                 // A pipe or a device: there is nothing to replace, and no place to go back to.
                 let bytes = in_memory(content)?;
-                return { open }.write_all(&bytes).map_err(io);
+                return open.write_all(&bytes).map_err(io);
             }
             Some(metadata)
         }
@@ -95,10 +97,10 @@ pub fn write(
     drop(turn);
     let (temporary, open) = beside(&target, earlier.as_ref()).map_err(io)?;
     remove_left_behind(&temporary, &open);
-    let mut open = BufWriter::with_capacity(BUFFER_BYTES, open);
+    let mut open = BufWriter::with_capacity(BUFFER_BYTES, Written { file: open });
     let written = content(&mut open).and_then(|()| {
         let open = open.into_inner().map_err(|error| error.into_error());
-        let finished = open.and_then(|open| finish(open, earlier.as_ref()));
+        let finished = open.and_then(|open| finish(open.file, earlier.as_ref()));
         finished.and_then(|()| rename(&temporary, &target)).map_err(io)
     });
     if written.is_err() {

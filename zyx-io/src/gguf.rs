@@ -402,8 +402,10 @@ fn storage(kind: u32) -> Storage {
     }
 }
 
-/// Types of ggml that are not read.
-const UNREAD: [(u32, &str); 15] = [
+/// Types of ggml that are not read, with those that it no longer has.
+const UNREAD: [(u32, &str); 23] = [
+    (4, "Q4_2"),
+    (5, "Q4_3"),
     (9, "Q8_1"),
     (16, "IQ2_XXS"),
     (17, "IQ2_XS"),
@@ -414,8 +416,14 @@ const UNREAD: [(u32, &str); 15] = [
     (22, "IQ2_S"),
     (23, "IQ4_XS"),
     (29, "IQ1_M"),
+    (31, "Q4_0_4_4"),
+    (32, "Q4_0_4_8"),
+    (33, "Q4_0_8_8"),
     (34, "TQ1_0"),
     (35, "TQ2_0"),
+    (36, "IQ4_NL_4_4"),
+    (37, "IQ4_NL_4_8"),
+    (38, "IQ4_NL_8_8"),
     (39, "MXFP4"),
     (40, "NVFP4"),
     (41, "Q1_0"),

@@ -262,6 +262,41 @@ impl Drop for Temporary {
     }
 }
 
+/// All types of ggml, by number.
+#[rustfmt::skip]
+const TYPES: [&str; 42] = [
+    "F32", "F16", "Q4_0", "Q4_1", "Q4_2", "Q4_3", "Q5_0", "Q5_1", "Q8_0", "Q8_1", "Q2_K", "Q3_K",
+    "Q4_K", "Q5_K", "Q6_K", "Q8_K", "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S",
+    "IQ2_S", "IQ4_XS", "I8", "I16", "I32", "I64", "F64", "IQ1_M", "BF16", "Q4_0_4_4", "Q4_0_4_8",
+    "Q4_0_8_8", "TQ1_0", "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4", "NVFP4", "Q1_0",
+];
+
+#[test]
+fn every_type_is_read_or_refused_by_its_name() -> Result<()> {
+    let (device, path) = (device(), Temporary::new("types"));
+    let mut read = Vec::new();
+    for kind in (0..64).chain([u32::MAX]) {
+        path.write(&file(kind, [1, 256], &[0; 2048]));
+        let name =
+            TYPES.get(kind as usize).map_or_else(|| format!("type {kind}"), |&name| name.into());
+        match Gguf::open(&path.0)?.load("x", &device) {
+            Ok(x) => {
+                assert_eq!(x.shape().dims(), [1, 256], "{name}");
+                read.push(name);
+            }
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text.contains(&format!(": {name} cannot be read")), "{kind}: {text}");
+            }
+        }
+    }
+    let kinds = KINDS.map(|(name, ..)| name);
+    let others = ["F32", "F16", "I8", "I16", "I32", "I64", "F64", "BF16"];
+    assert_eq!(read.len(), kinds.len() + others.len(), "{read:?}");
+    assert!(read.iter().all(|name| kinds.contains(&&**name) || others.contains(&&**name)));
+    Ok(())
+}
+
 #[test]
 fn random_blocks() -> Result<()> {
     let (device, path) = (device(), Temporary::new("blocks"));

@@ -137,6 +137,7 @@ pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     f: impl FnOnce() -> Result<T> + Send,
 ) -> PyResult<T> {
+    signals::prepare();
     let result = py.detach(|| {
         let _inside = fork::enter();
         catch_unwind(AssertUnwindSafe(f))
@@ -154,6 +155,8 @@ pub(crate) fn is_interrupted() -> bool {
     if RAISED.with_borrow(Option::is_some) {
         return true;
     }
+    // A handler may fork.
+    let _outside = fork::leave();
     let raised = Python::attach(|py| py.check_signals().err());
     let is_raised = raised.is_some();
     if is_raised {
@@ -173,7 +176,11 @@ fn given<T>(py: Python<'_>, result: std::thread::Result<Result<T>>) -> PyResult<
     raise_waiting(py)?;
     match result {
         Ok(Ok(x)) => Ok(x),
-        Ok(Err(error)) => Err(exception(py, error)),
+        Ok(Err(error)) => {
+            // The work may have ended for a signal, whose handler runs now that no lock is held.
+            py.check_signals()?;
+            Err(exception(py, error))
+        }
         Err(panic) => Err(PyRuntimeError::new_err(message(&*panic))),
     }
 }

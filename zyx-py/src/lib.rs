@@ -6,7 +6,8 @@
 //!
 //! Rules: nothing here computes; every call goes through [`error::caught`] or [`error::detached`],
 //! which turn errors and panics into exceptions; whatever may compute lets other threads of Python
-//! run. `unsafe` stands where foreign memory is read, in `data` and `dlpack`.
+//! run. `unsafe` stands where foreign memory is read, in `data` and `dlpack`, and where the handler of
+//! Ctrl-C is set, in `signals`.
 
 mod arguments;
 mod create;
@@ -34,6 +35,7 @@ mod optim;
 mod outcome;
 mod quantized;
 mod rng;
+mod signals;
 mod tensor;
 mod warnings;
 
@@ -43,7 +45,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     warnings::collect();
-    zyx::internals::hal::set_interrupt(error::is_interrupted);
+    signals::register(module.py())?;
     error::register(module)?;
     dtype::register(module)?;
     module.add_class::<tensor::PyTensor>()?;

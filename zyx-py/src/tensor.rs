@@ -419,6 +419,13 @@ impl PyTensor {
         caught(py, || t.to_device(&device)).map(PyTensor::new)
     }
 
+    /// Computes the value; gives the tensor itself.
+    fn realize(slf: Bound<'_, PyTensor>) -> PyResult<Bound<'_, PyTensor>> {
+        let tensor = slf.get().tensor();
+        detached(slf.py(), || tensor.realize())?;
+        Ok(slf)
+    }
+
     /// Makes a leaf collect gradients, or not; gives the tensor itself. Of what was computed from leaves,
     /// `False` gives the same without history.
     #[pyo3(signature = (requires_grad=true))]

@@ -1,9 +1,9 @@
-//! Files that are read: a user's interrupt ends what waits for a pipe.
+//! Files that are read and written: a user's interrupt ends long work and what waits for a pipe.
 
 use crate::error::{Error, Result};
 use crate::hal::{host_room, interrupted, is_interrupted};
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,15 +37,7 @@ impl Input {
     pub fn open(path: impl AsRef<Path>) -> io::Result<Input> {
         let mut options = OpenOptions::new();
         options.read(true);
-        #[cfg(unix)]
-        let is_pipe = {
-            use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-            let is_pipe = O_NONBLOCK != 0 && path.as_ref().metadata()?.file_type().is_fifo();
-            options.custom_flags(if is_pipe { O_NONBLOCK } else { 0 });
-            is_pipe
-        };
-        #[cfg(not(unix))]
-        let is_pipe = O_NONBLOCK != 0;
+        let is_pipe = do_not_wait(&mut options, path.as_ref())?;
         let file = options.open(path)?;
         let length = file.metadata()?.len();
         Ok(Input { file, length, pipe: is_pipe.then_some(false) })
@@ -86,6 +78,74 @@ impl Seek for Input {
     }
 }
 
+/// Has the opening of a pipe return at once, as reads and writes then do. Whether it is a pipe.
+fn do_not_wait(options: &mut OpenOptions, path: &Path) -> io::Result<bool> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+        let is_pipe = O_NONBLOCK != 0 && path.metadata()?.file_type().is_fifo();
+        options.custom_flags(if is_pipe { O_NONBLOCK } else { 0 });
+        Ok(is_pipe)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (options, path);
+        Ok(O_NONBLOCK != 0)
+    }
+}
+
+/// Opens a file that exists. Of a pipe that has no reader yet, waits for one.
+pub(super) fn open_to_write(path: &Path) -> io::Result<Written> {
+    /// The error of Unix for a pipe without a reader.
+    const ENXIO: i32 = 6;
+    let mut options = OpenOptions::new();
+    options.write(true);
+    let is_pipe = do_not_wait(&mut options, path)?;
+    loop {
+        match options.open(path) {
+            Err(error) if is_pipe && error.raw_os_error() == Some(ENXIO) => wait()?,
+            file => return Ok(Written { file: file? }),
+        }
+    }
+}
+
+/// A file or a pipe that is written until the user interrupts.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) file: File,
+}
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            if is_interrupted() {
+                return Err(interrupted());
+            }
+            match self.file.write(bytes) {
+                // The pipe is full.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => wait()?,
+                done => return done,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for Written {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+/// Waits until a pipe may have changed.
+fn wait() -> io::Result<()> {
+    std::thread::sleep(POLL);
+    if is_interrupted() { Err(interrupted()) } else { Ok(()) }
+}
+
 /// The bytes of a file or of all that comes through a pipe.
 ///
 /// ```
@@ -112,7 +172,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>> {
 mod tests {
     use super::*;
     use crate::hal::set_interrupt;
-    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
     use std::process::Command;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -153,6 +213,18 @@ mod tests {
         assert!(read(&pipe).unwrap_err().to_string().contains("interrupted"));
         assert!(started.elapsed() < Duration::from_secs(1));
         stop.join().unwrap();
+        // Saving waits for a reader, and for room; both are interrupted.
+        let save = |n: usize| crate::files::replace(&pipe, &vec![1; n]);
+        assert!(save(3).unwrap_err().to_string().contains("interrupted"));
+        let reader = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(&pipe).unwrap();
+        assert!(save(1 << 20).unwrap_err().to_string().contains("interrupted"));
+        drop(reader);
+        STOP.store(false, Relaxed);
+        std::thread::scope(|scope| {
+            let whole = scope.spawn(|| read(&pipe));
+            save(1 << 20).unwrap();
+            assert_eq!(whole.join().unwrap().unwrap().len(), 1 << 20);
+        });
         WAITS.set(false);
         std::fs::remove_file(pipe).unwrap();
     }

@@ -49,6 +49,9 @@ pub enum DeviceError {
         /// What there is, and what to install.
         reason: String,
     },
+    /// The user wants the program to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// The driver refused.
     #[error("{context}: {reason}")]
     Driver {

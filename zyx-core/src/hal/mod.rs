@@ -40,7 +40,11 @@ pub use call::{Call, ContractDim, ContractSpec, Part, PartWork, Prologue};
 pub use convolution::{ConvolutionAxis, ConvolutionSpec, Convolved};
 pub use error::DeviceError;
 pub use flash::{FLASH_VARS, FlashOperand, FlashSpec, FlashSum, FlashTile};
-pub use interrupt::{interrupted, is_interrupted, set_interrupt};
+pub(crate) use interrupt::{Attempt, attempt};
+pub use interrupt::{
+    Mode, Watch, handle_signals, handles_signals, interrupted, is_interrupted, request_stop,
+    set_interrupt,
+};
 pub use replay::{Command, Recording};
 pub use signature::{Extent, Signature};
 pub use threads::on_threads;
@@ -202,7 +206,12 @@ pub trait Device: Send + Sync + 'static {
     /// With the compiler's log of the first that fails.
     fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<Self::Program>, CompileError> {
         let nanoseconds = |i: usize| COMPILATION * kernels[i].ops().len();
-        on_threads(kernels.len(), nanoseconds, |i| self.compile(&kernels[i])).into_iter().collect()
+        let watch = Watch::here();
+        let compile = |i: usize| match watch.is_stopped() {
+            true => Err(CompileError::new(&kernels[i], "interrupted")),
+            false => self.compile(&kernels[i]),
+        };
+        on_threads(kernels.len(), nanoseconds, compile).into_iter().collect()
     }
 
     /// Whether a compiler made this program: not if its code was on disk from an earlier process,

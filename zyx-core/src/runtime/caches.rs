@@ -11,7 +11,7 @@ use super::device::{Device, timed};
 use super::erased::Program;
 use super::families::Known;
 use super::stats::{Counters, Stats};
-use crate::hal::{Call, DeviceKind, lock, on_threads};
+use crate::hal::{Call, DeviceKind, Watch, lock, on_threads};
 use crate::ir::Kernel;
 use crate::lru::Lru;
 use rustc_hash::FxHashSet;
@@ -185,7 +185,7 @@ impl Device {
     }
 
     /// Library kernels for calls; those not known yet are made together. None for what the device
-    /// refuses.
+    /// refuses, or if the user interrupts.
     pub(crate) fn libraries(&self, calls: &[&Call]) -> Vec<Option<Program>> {
         let mut seen = FxHashSet::default();
         let is_new = |call: &&Call| lock(&self.caches().calls).get(*call).is_none();
@@ -193,8 +193,10 @@ impl Device {
         let missing: Vec<&Call> = missing.collect();
         // Held until all are looked up, so that none is dropped for want of room.
         let nanoseconds = |i: usize| CALL + CALL_BYTE * missing[i].bytes();
-        let made = on_threads(missing.len(), nanoseconds, |i| self.library(missing[i]));
-        let found = calls.iter().map(|call| self.library(call)).collect();
+        let watch = Watch::here();
+        let make = |call: &Call| (!watch.is_stopped()).then(|| self.library(call)).flatten();
+        let made = on_threads(missing.len(), nanoseconds, |i| make(missing[i]));
+        let found = calls.iter().map(|&call| make(call)).collect();
         drop(made);
         found
     }

@@ -19,8 +19,8 @@ use super::tuning::Tuner;
 use crate::clock::Instant;
 use crate::error::{Error, Result};
 use crate::hal::{
-    Call, Caps, CompileError, DeviceError, DeviceInfo, DeviceKind, HostOwner, Signature, fork,
-    lock, on_threads,
+    Call, Caps, CompileError, DeviceError, DeviceInfo, DeviceKind, HostOwner, Signature, Watch,
+    fork, lock, on_threads,
 };
 use crate::ir::{Kernel, Rewritten, Verified, verify_for};
 use crate::{legalize, prepare};
@@ -626,8 +626,12 @@ impl Device {
             let _span = self.span("compile", &[("kernels", missing.len())]);
             let spent = &self.0.counters.compile_ns;
             let nanoseconds = |i: usize| PASSES * missing[i].ops().len();
-            let ready =
-                on_threads(missing.len(), nanoseconds, |i| timed(spent, || prepare(missing[i])));
+            let watch = Watch::here();
+            let prepare = |i: usize| match watch.is_stopped() {
+                true => Err(CompileError::new(missing[i], "interrupted")),
+                false => timed(spent, || prepare(missing[i])),
+            };
+            let ready = on_threads(missing.len(), nanoseconds, prepare);
             let ready = ready.into_iter().collect::<Result<_, _>>()?;
             let compiled = timed(spent, || self.compile_all(ready))?;
             compiled.iter().for_each(|program| self.count_program(program));

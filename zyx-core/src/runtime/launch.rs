@@ -7,7 +7,7 @@ use super::erased::{Program, RawBuffer};
 use super::stats::Counters;
 use super::trace::Arguments;
 use crate::error::Result;
-use crate::hal::{Arg, Command, DeviceError, Recording};
+use crate::hal::{Arg, Command, DeviceError, DeviceKind, Mode, Recording, Watch};
 use smallvec::SmallVec;
 
 /// One launch of a list: a program, its arguments and its dependencies.
@@ -56,16 +56,17 @@ impl Device {
     /// When arguments do not fit what a program declares or belong to another device: then nothing
     /// runs. At the first launch that the driver refuses; earlier ones may have been queued.
     pub fn submit(&self, launches: &[Launch<'_>]) -> Result<()> {
-        self.submit_recorded(&mut Recording::default(), launches, &[])
+        self.submit_recorded(&mut Recording::default(), launches, (false, &[]))
     }
 
     /// As [`Device::submit`]. `recording` is for this list alone: programs and dependencies are the
-    /// same whenever it is passed. `about` is what a trace says of each launch, if that is known.
+    /// same whenever it is passed. `in_place` if the last launch writes over values that are needed if the list
+    /// fails. `about` is what a trace says of each launch, if that is known.
     pub(crate) fn submit_recorded(
         &self,
         recording: &mut Recording,
         launches: &[Launch<'_>],
-        about: &[Arguments],
+        (in_place, about): (bool, &[Arguments]),
     ) -> Result<()> {
         let _span = self.span("launch", &[("launches", launches.len())]);
         self.check_process()?;
@@ -96,10 +97,16 @@ impl Device {
         let long = commands.iter().any(|command| command.program.parts() > 1);
         let measured = profile.is_some() || self.is_traced();
         if !measured && !long {
-            return Ok(self.raw().replay(&mut stream, recording, &commands)?);
+            // The CPU runs commands at once, and may be stopped.
+            let apart = in_place && self.info().kind == DeviceKind::Cpu && Watch::here().may_stop();
+            let (before, last) = commands.split_at(commands.len() - usize::from(apart));
+            self.raw().replay(&mut stream, recording, before)?;
+            let _mode = Mode::whole();
+            return Ok(self.raw().replay(&mut stream, &mut Recording::default(), last)?);
         }
         let mut count = 0;
         for (at, command) in commands.iter().enumerate() {
+            let _mode = (in_place && at + 1 == commands.len()).then(Mode::whole);
             for args in part_arguments(command) {
                 let part = Command { args: args.as_deref().unwrap_or(command.args), ..*command };
                 count += 1;

@@ -16,6 +16,7 @@ use super::plan_cache::{Found, PlanCache};
 use super::{checked, find, realize_on, refuse_no_value};
 use crate::error::{Error, Result};
 use crate::graph::Op;
+use crate::hal::attempt;
 use crate::runtime::{Buffer, Device};
 use crate::tensor::{History, Tensor};
 use rustc_hash::FxHashMap;
@@ -35,7 +36,7 @@ pub(super) fn realize(tensors: &[&Tensor], given: &[Tensor]) -> Result<()> {
         if step.stored.is_empty() && !asked.is_empty() {
             realize_on(device, &asked, given)?;
         } else {
-            step.compute(device, &asked)?;
+            attempt!(step.compute(device, &asked))?;
         }
         step.transfer()?;
     }

@@ -9,7 +9,7 @@ use super::floor;
 use super::item::{ScheduleItem, Scheduled};
 use super::search::Choices;
 use crate::graph::{Graph, Node, NodeId};
-use crate::hal::Caps;
+use crate::hal::{Caps, Watch};
 use crate::ir::Kernel;
 use crate::tune::{cost, model};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -46,7 +46,7 @@ pub(super) fn improve(
     let most = LARGER * largest(graph, &first);
     let mut best = first;
     let (mut tried, mut refused) = (0, FxHashSet::default());
-    'better: while tried < TRIED {
+    'better: while tried < TRIED && !Watch::here().is_stopped() {
         let whole = times.of(&best);
         for group in times.far(&best) {
             for node in computed(graph, &best, (group, most)) {
@@ -122,6 +122,9 @@ impl Times<'_> {
             let predicted = floor::predict_items(self.graph, std::slice::from_ref(item), self.caps);
             return [predicted, predicted];
         };
+        if Watch::here().is_stopped() {
+            return [0.0; 2];
+        }
         let caps = self.caps;
         if let Some(&known) = self.known.get(&lowered.kernel) {
             return known;

@@ -13,7 +13,7 @@ use super::search::{self, Choices};
 use super::starts;
 use super::strategies::{self, Nest};
 use crate::graph::{Graph, Node, NodeId};
-use crate::hal::{Call, Caps, Part, PartWork};
+use crate::hal::{Call, Caps, Part, PartWork, Watch};
 use crate::ir::Access;
 use crate::runtime::Device;
 use rustc_hash::FxHashMap;
@@ -257,14 +257,15 @@ pub(super) fn schedule_by(
     }
 }
 
-/// The items of each group.
+/// The items of each group; of some, if the user wants the program to stop.
 fn lowered(
     graph: &Graph,
     mut partition: Partition,
     (offers, caps): (&dyn Fn(&Call) -> bool, &Caps),
 ) -> Scheduled {
     let (mut items, mut groups, mut strategies) = (Vec::new(), Vec::new(), Vec::new());
-    for number in 0..partition.groups.len() {
+    let watch = Watch::here();
+    for number in (0..partition.groups.len()).take_while(|_| !watch.is_stopped()) {
         let group = partition.groups[number].clone();
         if graph.shape(group.roots[0].node).numel() == 0 {
             continue;

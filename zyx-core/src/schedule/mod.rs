@@ -54,6 +54,7 @@ use crate::graph::{
     Bindings, CaptureOrder, Graph, Holders, Matched, NodeId, capture, capture_with_order,
     match_held,
 };
+use crate::hal::attempt;
 use crate::origin::Origin;
 use crate::runtime::{Buffer, Device};
 use crate::tensor::{Param, Tensor};
@@ -113,6 +114,16 @@ fn realize_on(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<
 /// stored on the way, unless there is no memory for them.
 #[track_caller]
 fn realize_unchecked(
+    device: &Device,
+    tensors: &[&Tensor],
+    given: &[Tensor],
+    keeps: bool,
+) -> Result<bool> {
+    attempt!(attempt_to_realize(device, tensors, given, keeps))
+}
+
+#[track_caller]
+fn attempt_to_realize(
     device: &Device,
     tensors: &[&Tensor],
     given: &[Tensor],

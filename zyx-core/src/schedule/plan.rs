@@ -13,7 +13,7 @@ use super::memory::{self, Lifetime};
 use super::plan_cache::PlanCache;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, NodeId};
-use crate::hal::{Arg, Call, Recording};
+use crate::hal::{Arg, Call, DeviceError, Recording, Watch};
 use crate::runtime::{Device, Pinned, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::AtomicBool;
@@ -154,7 +154,7 @@ impl Plan {
         sizes: Sizes,
         dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
     ) -> Result<Plan> {
-        Draft::new(graph, device, joining, sizes).plan(graph, device, dying)
+        Draft::new(graph, device, joining, sizes)?.plan(graph, device, dying)
     }
 
     /// Bytes of memory, roughly, with what a device keeps of its launches.
@@ -279,10 +279,21 @@ struct Compiled {
 
 impl Draft {
     /// Schedules a graph.
-    pub(super) fn new(graph: &Graph, device: &Device, joining: Launches, sizes: Sizes) -> Draft {
+    ///
+    /// # Errors
+    /// When the user interrupts.
+    pub(super) fn new(
+        graph: &Graph,
+        device: &Device,
+        joining: Launches,
+        sizes: Sizes,
+    ) -> Result<Draft> {
         let split = super::split_reduction::split(graph, device);
         let own = split.as_ref().unwrap_or(graph);
         let items = device.attachment::<PlanCache>().schedule(own, device, sizes).items;
+        if Watch::here().is_stopped() {
+            return Err(DeviceError::Interrupted.into());
+        }
         let (mut fusions, mut last, mut candidates) = (Vec::new(), Vec::new(), Vec::new());
         match joining {
             Launches::Joint => {
@@ -295,7 +306,7 @@ impl Draft {
             }
         }
         let (launches, compiled) = (item::launches(fusions), OnceLock::new());
-        Draft { split, sizes, launches, last, candidates, compiled }
+        Ok(Draft { split, sizes, launches, last, candidates, compiled })
     }
 
     /// Whether there may be several variants.

@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::graph::{
     Bindings, CaptureOrder, Graph, HeldNode, Holders, Matched, NodeId, Places, match_held,
 };
-use crate::hal::lock;
+use crate::hal::{Watch, lock};
 use crate::lru::Lru;
 use crate::runtime::{Buffer, Device, Plans};
 use crate::tensor::Tensor;
@@ -297,7 +297,7 @@ impl PlanCache {
         }
         let mut dying = |slots: &[u32]| holders.dying(slots, slots);
         let sizes = self.sizes(&graph);
-        let draft = Draft::new(&graph, device, Launches::Joint, sizes);
+        let draft = Draft::new(&graph, device, Launches::Joint, sizes)?;
         let mut plan = draft.plan(&graph, device, &mut dying)?;
         let graph = Arc::new(graph.shrunk());
         *lock(&self.draft) = draft.may_vary().then(|| (graph.clone(), Arc::new(draft)));
@@ -339,7 +339,7 @@ impl PlanCache {
             let known = || lock(&self.chosen).get(&key.get()?).cloned();
             (sizes == Sizes::Several).then(known).flatten()
         });
-        if let (Some(key), Some(chosen)) = (key.get(), chosen) {
+        if let (Some(key), Some(chosen), false) = (key.get(), chosen, Watch::here().is_stopped()) {
             let mut all = lock(&self.chosen);
             if all.len() == MAX_CHOSEN {
                 all.clear();

@@ -141,7 +141,8 @@ impl Plan {
                 let program = programs.get(i).unwrap_or(&step.program);
                 launches.push(Launch { program, args, after: &step.after });
             }
-            device.submit_recorded(&mut recording, &launches, self.about(device))?;
+            let in_place = !self.donated.is_empty();
+            device.submit_recorded(&mut recording, &launches, (in_place, self.about(device)))?;
             drop(launches);
             *self.kept() = Replay { recording, programs, generation };
         }

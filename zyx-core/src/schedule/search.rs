@@ -12,6 +12,7 @@
 use super::cost;
 use super::partition::Partition;
 use crate::graph::{Graph, NodeId};
+use crate::hal::Watch;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 
@@ -99,7 +100,8 @@ pub(super) fn all(
 ) -> Partition {
     let mut stack = vec![(Choices::default(), rules.open.clone())];
     let mut best = rules;
-    while let Some((mut choices, list)) = stack.pop() {
+    let watch = Watch::here();
+    while let Some((mut choices, list)) = stack.pop().filter(|_| !watch.is_stopped()) {
         let undecided = |open: &&Open| counts(open) && !choices.contains_key(&open.node);
         let Some(&open) = list.iter().find(undecided) else { continue };
         let mut other = choices.clone();
@@ -128,8 +130,9 @@ fn some(
     let key = |open: &Open| (open.class, open.stored);
     list.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(key(a).cmp(&key(b))));
     let mut best = rules;
+    let watch = Watch::here();
     for kind in list.chunk_by(|a, b| key(a) == key(b)) {
-        if left == 0 {
+        if left == 0 || watch.is_stopped() {
             break;
         }
         left -= 1;

@@ -6,6 +6,7 @@ use super::{across, refuse_no_value};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::{Bindings, CaptureOrder, Holders, capture_function};
+use crate::hal::attempt;
 use crate::runtime::{Buffer, Device, Flag, Flags, Note, Range};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -68,8 +69,10 @@ impl Traced {
         let mut parts = Vec::new();
         while let Some(&first) = rest.first() {
             let device = outputs[first].device().clone();
-            let (results, others) = rest.into_iter().partition(|&i| *outputs[i].device() == device);
-            parts.push(Part::new(device, outputs, results, inputs, values)?);
+            let is_here = |&i: &usize| *outputs[i].device() == device;
+            let (results, others): (Vec<usize>, _) = rest.into_iter().partition(is_here);
+            let part = || (device.clone(), results.clone());
+            parts.push(attempt!(Part::new(part(), outputs, inputs, values))?);
             rest = others;
         }
         let outputs = outputs.iter().map(|y| (y.shape().clone(), y.dtype())).collect();
@@ -131,7 +134,7 @@ impl Traced {
     fn play(&self, values: &[Option<Buffer>]) -> Result<Vec<Tensor>> {
         let mut results = vec![None; self.outputs.len()];
         for part in &self.parts {
-            for (&i, buffer) in part.results.iter().zip(part.play(values)?) {
+            for (&i, buffer) in part.results.iter().zip(attempt!(part.play(values))?) {
                 let (shape, dtype) = self.outputs[i].clone();
                 results[i] = Some(Tensor::leaf(buffer, shape, dtype));
             }
@@ -174,9 +177,8 @@ impl TracedCheck {
 impl Part {
     #[track_caller]
     fn new(
-        device: Device,
+        (device, results): (Device, Vec<usize>),
         outputs: &[Tensor],
-        results: Vec<usize>,
         inputs: &[Tensor],
         values: &[Option<Buffer>],
     ) -> Result<Part> {

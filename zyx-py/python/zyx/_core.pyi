@@ -624,8 +624,9 @@ class Tensor:
     def detach(self) -> Tensor:
         """The same values, cut off from the history and untracked: no gradient flows back."""
 
-    def realize(self) -> None:
-        """Computes the value, if it is not there yet."""
+    def realize(self) -> Tensor:
+        """Computes the value, if it is not there yet. Gives the tensor itself."""
+        # by hand
 
     @staticmethod
     def realize_all(tensors: Tensors) -> None:

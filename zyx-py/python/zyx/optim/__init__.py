@@ -41,7 +41,9 @@ class Optimizer:
 
     def __new__(cls, params=(), *options, **named):
         if isinstance(params, (list, tuple)) and params and isinstance(params[0], dict):
-            return Groups(_each(cls, params, options, named))
+            made = object.__new__(_grouped(cls))
+            Groups.__init__(made, _each(cls, params, options, named))
+            return made
         return super().__new__(cls)
 
     def __init__(self, params, *options, maximize=False, differentiable=False, **named):
@@ -121,14 +123,14 @@ class Optimizer:
         return [self._group]
 
     def add_param_group(self, group):
-        """One more group, whose options are its own or those of this optimizer, which is `Groups` from now on."""
+        """One more group, whose options are its own or those of this optimizer, which is also `Groups` from now on."""
         first, within = object.__new__(type(self)), self._within
         first.__dict__.update(self.__dict__, _within=())
         if first._group is not None:
             first._group._optimizer = first
         self.__dict__.clear()
-        self.__class__ = Groups
-        self.__init__([first])
+        self.__class__ = _grouped(type(first))
+        Groups.__init__(self, [first])
         self._within = within
         self.add_param_group(group)
 
@@ -332,7 +334,27 @@ class Groups(Optimizer):
             optimizer.load_state_dict({k[len(inside):]: v for k, v in state_dict.items() if k.startswith(inside)})
 
     def __reduce__(self):
-        return Groups, (self._all,)
+        return _remade_groups, (getattr(self, "_plain", None), self._all)
+
+
+def _grouped(cls):
+    """The type of optimizers of one type in groups, a subtype of both. Calling it makes a plain one."""
+    if "_in_groups" not in cls.__dict__:
+        own = {
+            "__new__": lambda _, *given, **named: cls(*given, **named),
+            "__init__": lambda *_, **__: None,
+            "__doc__": cls.__doc__,
+            "__module__": cls.__module__,
+            "_plain": cls,
+        }
+        cls._in_groups = type(cls.__name__, (Groups, cls), own)
+    return cls._in_groups
+
+
+def _remade_groups(cls, optimizers):
+    made = object.__new__(Groups if cls is None else _grouped(cls))
+    Groups.__init__(made, optimizers)
+    return made
 
 
 class MasterWeights(Optimizer):

@@ -21,7 +21,7 @@ clip_grad_value = clip_value
 class Optimizer:
     """The base of optimizers; each is made with parameters and its options, and further ones of PyTorch: `maximize`
     to go up the gradient; `foreach`, `fused` and `capturable` change nothing, as every step is one plan. A list of
-    dicts with `params` and options of their own instead of parameters makes `Groups`.
+    dicts with `params` and options of their own instead of parameters makes an instance that is also `Groups`.
     """
 
     learning_rate: float
@@ -47,7 +47,7 @@ class Optimizer:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues from the result of `state_dict` for the same parameters. Options become the saved ones."""
     def add_param_group(self, group: dict[str, Any]) -> None:
-        """One more group, whose options are its own or those of the first. A single optimizer becomes `Groups`."""
+        """One more group, whose options are its own or those of the first. The optimizer is then also `Groups`."""
 
 class Groups(Optimizer):
     """Several optimizers, each with parameters and options of its own, as one."""
