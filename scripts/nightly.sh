@@ -42,4 +42,4 @@ PYTHONPATH=$cases/python python3 scripts/onnx_contrib.py "$cases/contrib"
 ZYX_ONNX_NODES=$cases/contrib cargo test --release -q -p zyx --features onnx --test onnx
 # Ctrl-C at random moments.
 step="Ctrl-C in Python"
-ZYX_SIGNALS=500 scripts/test-python.sh zyx-py/tests/test_interrupts.py
+ZYX_SIGNALS=500 scripts/test-python.sh -k test_interrupts

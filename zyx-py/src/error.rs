@@ -137,7 +137,7 @@ pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     f: impl FnOnce() -> Result<T> + Send,
 ) -> PyResult<T> {
-    signals::prepare();
+    crate::signals::prepare();
     let result = py.detach(|| {
         let _inside = fork::enter();
         catch_unwind(AssertUnwindSafe(f))

@@ -36,9 +36,17 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether Ctrl-C has the handler of Python. Other handlers run when the call returns.
+/// Whether there was a Ctrl-C whose handler, which has not run yet, is that of Python. Other handlers run when the
+/// call returns.
 fn raises_keyboard_interrupt() -> bool {
     let is_default = |py: Python<'_>| -> PyResult<bool> {
+        // SAFETY: this thread holds the interpreter.
+        if unsafe { pyo3::ffi::PyOS_InterruptOccurred() } == 0 {
+            return Ok(false);
+        }
+        // Python has forgotten it now.
+        // SAFETY: any thread may call it.
+        unsafe { pyo3::ffi::PyErr_SetInterrupt() };
         let signal = py.import("signal")?;
         let handler = signal.call_method1("getsignal", (signal.getattr("SIGINT")?,))?;
         Ok(handler.is(&signal.getattr("default_int_handler")?))
@@ -54,24 +62,28 @@ mod handler {
     type Plain = extern "C" fn(c_int);
     type Informed = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
-    /// The address of the handler that Python has installed.
+    /// The address of the handler that Python installs, a constant; 0 before the first call.
     static EARLIER: AtomicUsize = AtomicUsize::new(0);
     /// Whether it takes three arguments.
     static IS_INFORMED: AtomicUsize = AtomicUsize::new(0);
 
     /// Puts [`on_interrupt`] in front of the handler of SIGINT, if that is a function.
     pub(super) fn install() {
-        let own = on_interrupt as *const () as usize;
         // SAFETY: a structure of numbers, which the system fills.
         let mut action: sigaction = unsafe { std::mem::zeroed() };
         // SAFETY: one pointer is null, the other points to a structure of the right type.
         let failed = unsafe { sigaction(libc::SIGINT, std::ptr::null(), &raw mut action) } != 0;
-        if failed || [own, libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction) {
+        if failed || [libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction) {
+            return;
+        }
+        // One that another library has put in front of this one calls it, and must not be called by it.
+        let known = EARLIER.load(Relaxed);
+        if known != 0 && known != action.sa_sigaction {
             return;
         }
         IS_INFORMED.store((action.sa_flags & libc::SA_SIGINFO) as usize, Relaxed);
         EARLIER.store(action.sa_sigaction, Relaxed);
-        action.sa_sigaction = own;
+        action.sa_sigaction = on_interrupt as *const () as usize;
         action.sa_flags |= libc::SA_SIGINFO;
         // SAFETY: `on_interrupt` has the type that the flag says, and the library stays loaded.
         unsafe { sigaction(libc::SIGINT, &raw const action, std::ptr::null_mut()) };

@@ -8,7 +8,7 @@ use crate::data;
 use crate::device::{DeviceArg, PyDevice};
 use crate::dlpack;
 use crate::dtype::{DTypeArg, PyDType};
-use crate::error::{caught, shape_error};
+use crate::error::{caught, detached, shape_error};
 use crate::functional::in_python;
 use crate::grad_mode::is_grad_enabled;
 use crate::leaf::Leaf;
