@@ -157,12 +157,13 @@ pub(crate) fn is_interrupted() -> bool {
     }
     // A handler may fork.
     let _outside = fork::leave();
-    let raised = Python::attach(|py| py.check_signals().err());
-    let is_raised = raised.is_some();
-    if is_raised {
-        RAISED.set(raised);
-    }
-    is_raised
+    Python::attach(|py| py.check_signals().err()).is_some_and(raise_later)
+}
+
+/// Has the call that this thread is in raise an exception at its end.
+pub(crate) fn raise_later(error: PyErr) -> bool {
+    RAISED.set(Some(error));
+    true
 }
 
 /// The exception of a signal handler that ran during the call, or the warnings that the call caused.

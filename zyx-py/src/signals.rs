@@ -44,14 +44,16 @@ fn raises_keyboard_interrupt() -> bool {
         if unsafe { pyo3::ffi::PyOS_InterruptOccurred() } == 0 {
             return Ok(false);
         }
-        // Python has forgotten it now.
-        // SAFETY: any thread may call it.
-        unsafe { pyo3::ffi::PyErr_SetInterrupt() };
+        // Python has forgotten it, so that these calls do not run its handler.
         let signal = py.import("signal")?;
         let handler = signal.call_method1("getsignal", (signal.getattr("SIGINT")?,))?;
-        Ok(handler.is(&signal.getattr("default_int_handler")?))
+        let is_default = handler.is(&signal.getattr("default_int_handler")?);
+        // SAFETY: any thread may call it.
+        unsafe { pyo3::ffi::PyErr_SetInterrupt() };
+        Ok(is_default)
     };
-    Python::attach(|py| is_default(py).unwrap_or(false))
+    // An error is the exception of the handler of one more signal.
+    Python::attach(|py| is_default(py).unwrap_or_else(crate::error::raise_later))
 }
 
 #[cfg(unix)]
