@@ -202,6 +202,38 @@ def test_a_child_is_told_that_it_has_no_gpu():
         assert run(program.replace("DEVICE", repr(spec)), timeout=60) == "fine"
 
 
+def test_checked_mode_lets_tests_for_infinities_pass():
+    program = """
+    import zyx
+    x, z = zyx.tensor([1.0, 2.0]).realize(), zyx.zeros(2).realize()
+    assert (x / z).isinf().tolist() == [True, True] and (z / z).nan_to_num().tolist() == [0, 0]
+    assert (x / z).isinf().any().item() and (z / z).nan_to_num(nan=2.0).sum().item() == 4
+    try:
+        (x / z).sum().item()
+    except ValueError:
+        print("fine")
+    """
+    assert run(program, ZYX_CHECKED="1") == "fine"
+
+
+def test_realize_gives_the_tensor():
+    for x in (zyx.ones(3) + 1, zyx.nn.Parameter(zyx.ones(3)), zyx.ones(3, requires_grad=True)):
+        assert x.realize() is x
+
+
+@pytest.mark.parametrize("setting", ["ZYX_CPU=sse9", "ZYX_THREADS=many", "ZYX_DEVICE=abacus", "ZYX_MEMORY_LIMIT=3X"])
+def test_settings_that_cannot_be_read_are_errors(setting):
+    name, value = setting.split("=")
+    program = """
+    import zyx
+    try:
+        zyx.ones(3).sum().item()
+    except Exception as error:
+        print(error)
+    """
+    assert value in run(program, **{name: value})
+
+
 # Threads.
 
 
@@ -363,6 +395,40 @@ def test_ctrl_c_is_heard_while_a_pipe_is_waited_for(load, tmp_path):
         started = time.time()
         assert child.stdout.readline() == "heard\n"
         assert time.time() - started < 1
+    finally:
+        child.kill()
+        child.wait()
+
+
+@linux
+@pytest.mark.parametrize("save", ["save({'x': zyx.ones(3)}, PIPE)", "save_npz({'x': zyx.ones(3)}, PIPE)"])
+def test_saving_into_a_pipe_waits_for_a_reader_or_ctrl_c(save, tmp_path):
+    pipe = str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    program = f"""
+    import zyx
+    zyx.ones(3).sum().item()
+    print("begins", flush=True)
+    try:
+        zyx.{save.replace("PIPE", repr(pipe))}
+    except KeyboardInterrupt:
+        print("heard", flush=True)
+    zyx.{save.replace("PIPE", repr(pipe))}
+    """
+    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline() == "begins\n"
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        started = time.time()
+        assert child.stdout.readline() == "heard\n"
+        assert time.time() - started < 1
+        with open(pipe, "rb") as reader:
+            content = reader.read()
+        (tmp_path / "copy").write_bytes(content)
+        load = zyx.load_npz if "npz" in save else zyx.load
+        assert load(tmp_path / "copy")["x"].tolist() == [1, 1, 1]
+        assert child.wait(10) == 0
     finally:
         child.kill()
         child.wait()

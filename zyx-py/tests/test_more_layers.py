@@ -1,5 +1,8 @@
 """Layers over three axes, transposed convolutions, windows and back, caches, what stands around optimizers."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import zyx
@@ -264,7 +267,7 @@ def test_any_optimizer_takes_one_more_group(make):
     train(optimizer, ours[:1], 3)
     optimizer.add_param_group({"params": ours[1:], "lr": 0.01})
     assert [g["lr"] for g in optimizer.param_groups] == [0.1, 0.01]
-    assert isinstance(optimizer, optim.Optimizer) and optimizer.param_groups[0] is group
+    assert optimizer.param_groups[0] is group
     train(optimizer, ours, 2)
     # The state of the first goes on; that of the second begins.
     first, second = make(both[:1]), make(both[1:])
@@ -280,3 +283,11 @@ def test_any_optimizer_takes_one_more_group(make):
     state = optimizer.state_dict()
     optimizer.load_state_dict(state)
     assert len(optimizer.parameters()) == 2 and schedule is not None
+    # It stays what it is, as one that is made with groups is; so do copies.
+    made = make(ours[:1])
+    grouped = type(made)([{"params": ours[:1], "lr": 0.3}, {"params": ours[1:]}], lr=0.2)
+    assert [g["lr"] for g in grouped.param_groups] == [0.3, 0.2]
+    for one in (optimizer, grouped, copy.deepcopy(optimizer), pickle.loads(pickle.dumps(grouped))):
+        assert isinstance(one, type(made)) and isinstance(one, optim.Groups)
+        assert type(one).__name__ == type(made).__name__ and len(one.param_groups) == 2
+    assert type(type(optimizer)(ours, lr=0.1)) is type(made)

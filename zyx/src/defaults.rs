@@ -46,10 +46,8 @@ fn compiled_in() -> Runtime {
     let runtime = Runtime::default();
     #[cfg(feature = "cpu")]
     {
-        let config = zyx_backend_cpu::Config::from_env().unwrap_or_else(|reason| {
-            warn(&format!("the CPU is used as if it were not set: {reason}"));
-            zyx_backend_cpu::Config::default()
-        });
+        // `limits_of_cpu` tells what cannot be read.
+        let config = zyx_backend_cpu::Config::from_env().unwrap_or_default();
         runtime.register(zyx_backend_cpu::Cpu { config });
     }
     #[cfg(feature = "cuda")]
@@ -61,6 +59,17 @@ fn compiled_in() -> Runtime {
     #[cfg(feature = "opencl")]
     runtime.register(zyx_backend_opencl::OpenCl::from_env());
     runtime
+}
+
+/// Refuses limits of the CPU in the environment that cannot be read.
+#[track_caller]
+fn limits_of_cpu() -> Result<()> {
+    #[cfg(feature = "cpu")]
+    if let Err(reason) = zyx_backend_cpu::Config::from_env() {
+        let (spec, location) = ("cpu:0".to_owned(), Location::caller());
+        return Err(Error::NoDevice { spec, reason, location });
+    }
+    Ok(())
 }
 
 /// The runtime of this process, with every compiled-in backend registered.
@@ -88,7 +97,8 @@ pub fn runtime() -> &'static Runtime {
 /// ```
 ///
 /// # Errors
-/// When `ZYX_DEVICE` names a device that is not there, or that does not open.
+/// When `ZYX_DEVICE` names a device that is not there, or that does not open, or `ZYX_CPU` or `ZYX_THREADS` cannot
+/// be read.
 #[track_caller]
 pub fn device() -> Result<Device> {
     if let Some(device) = DEFAULTS.device.get() {
@@ -96,7 +106,10 @@ pub fn device() -> Result<Device> {
     }
     let opened = match std::env::var("ZYX_DEVICE") {
         Ok(spec) if !spec.is_empty() => open(&spec)?,
-        _ => best(runtime(), &std::env::var("ZYX_BLOCKLIST").unwrap_or_default(), &mut warn)?,
+        _ => {
+            limits_of_cpu()?;
+            best(runtime(), &std::env::var("ZYX_BLOCKLIST").unwrap_or_default(), &mut warn)?
+        }
     };
     Ok(DEFAULTS.device.get_or_init(|| opened).clone())
 }
@@ -107,6 +120,9 @@ fn open(spec: &str) -> Result<Device> {
     let features = ["cpu", "cuda", "opencl", "vulkan", "wgpu"];
     let backend = spec.split(':').next().unwrap_or(spec);
     let is_known = features.contains(&backend);
+    if backend == "cpu" {
+        limits_of_cpu()?;
+    }
     runtime().device(spec).map_err(|mut error| {
         if let Error::NoDevice { reason, .. } = &mut error
             && is_known
