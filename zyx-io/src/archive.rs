@@ -12,6 +12,7 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipReadOptions, ZipWriter};
 use zyx_core::files::Output;
+use zyx_core::hal::{interrupted, is_interrupted};
 use zyx_core::{Error, Result};
 
 /// The bytes of an entry's two headers without its name, which is the least that there is of one.
@@ -51,6 +52,9 @@ pub(crate) struct Content<'a, 'r> {
 
 impl Read for Content<'_, '_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if is_interrupted() {
+            return Err(interrupted());
+        }
         self.file.read(out)
     }
 }
