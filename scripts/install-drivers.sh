@@ -13,7 +13,7 @@
 # qemu: the emulator of x86-64 processors with nothing beyond SSE2.
 # aarch64: a linker for 64-bit Arm and its emulator.
 # windows: a compiler for 64-bit Windows, and Wine.
-# onnx: the standard's tests of operators as files, and random models, which scripts/onnx_nodes.py and onnx_random.py write into the cache folder; onnxruntime,
+# onnx: the standard's tests of operators as files, random models, and tests of onnxruntime's operators, which scripts/onnx_nodes.py, onnx_random.py and onnx_contrib.py write into the cache folder; onnxruntime,
 #   which runs what zyx exports. Asks for Python with pip.
 #
 # Does nothing when a loader and a driver are already there, so it may be run again and again.
@@ -128,12 +128,13 @@ install_nvrtc() {
 
 cases=${XDG_CACHE_HOME:-$HOME/.cache}/zyx/onnx
 # Marks cases that these scripts wrote, whole.
-complete=$cases/complete-$(cat "${0%/*}/onnx_nodes.py" "${0%/*}/onnx_random.py" | cksum | cut -d' ' -f1)
+complete=$cases/complete-$(cat "${0%/*}/onnx_nodes.py" "${0%/*}/onnx_random.py" "${0%/*}/onnx_contrib.py" | cksum | cut -d' ' -f1)
 have_onnx() { [ -e "$complete" ] && [ -d "$cases/python/onnxruntime" ]; }
 install_onnx() {
     python3 -m pip install --quiet --upgrade --target "$cases/python" 'onnx==1.23.*' 'onnxruntime==1.32.*' &&
         PYTHONPATH="$cases/python" python3 "$(dirname "$0")/onnx_nodes.py" "$cases/nodes" &&
-        PYTHONPATH="$cases/python" python3 "$(dirname "$0")/onnx_random.py" "$cases/nodes" 400 >/dev/null && touch "$complete"
+        PYTHONPATH="$cases/python" python3 "$(dirname "$0")/onnx_random.py" "$cases/nodes" 400 >/dev/null &&
+        PYTHONPATH="$cases/python" python3 "$(dirname "$0")/onnx_contrib.py" "$cases/contrib" >/dev/null && touch "$complete"
 }
 
 [ $# -gt 0 ] || set -- opencl vulkan

@@ -38,7 +38,6 @@ ZYX_ONNX_HOSTILE=$((programs / 100)) cargo test --release -q -p zyx-onnx --lib h
 step="ONNX operators of onnxruntime"
 scripts/install-drivers.sh onnx
 cases=${XDG_CACHE_HOME:-$HOME/.cache}/zyx/onnx
-PYTHONPATH=$cases/python python3 scripts/onnx_contrib.py "$cases/contrib"
 ZYX_ONNX_NODES=$cases/contrib cargo test --release -q -p zyx --features onnx --test onnx
 # Ctrl-C at random moments.
 step="Ctrl-C in Python"

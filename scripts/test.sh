@@ -148,6 +148,8 @@ only=ZYX_ONNX_ONLY=reduce,test_conv_,softmax,gather,slice,layer_norm
 for api in opencl vulkan; do
     job zyx/onnx "ZYX_DEVICE=$api $mesa $only"
 done
+# onnxruntime's operators: some; scripts/nightly.sh runs all.
+[ -z "${ZYX_ONNX_NODES-}" ] || job zyx/onnx "ZYX_ONNX_NODES=${ZYX_ONNX_NODES%/nodes}/contrib ZYX_ONNX_ONLY=QLinear,Attention,Tree,GroupNorm"
 grep -vE '/backend-((opencl|vulkan|wgpu)/conformance|vulkan/(zyx_backend_vulkan|device)|wgpu/device)\|' "$work/binaries" |
     sed -E "s#^$PWD/([^|]*)#\1#; s#\$#||#" >>"$work/queue"
 
