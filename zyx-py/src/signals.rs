@@ -28,8 +28,15 @@ pub(crate) fn prepare() {
 /// locks, under which Python's handlers must not run.
 pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     set_interrupt(crate::error::is_interrupted);
-    let threading = py.import("threading")?;
-    if threading.call_method0("current_thread")?.is(&threading.call_method0("main_thread")?) {
+    // Importing it takes time. Without it no other thread was started.
+    let modules = py.import("sys")?.getattr("modules")?;
+    let is_main = match modules.call_method1("get", ("threading",))? {
+        threading if threading.is_none() => true,
+        threading => {
+            threading.call_method0("current_thread")?.is(&threading.call_method0("main_thread")?)
+        }
+    };
+    if is_main {
         handle_signals(raises_keyboard_interrupt);
         prepare();
     }
