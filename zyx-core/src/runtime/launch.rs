@@ -97,12 +97,14 @@ impl Device {
         let long = commands.iter().any(|command| command.program.parts() > 1);
         let measured = profile.is_some() || self.is_traced();
         if !measured && !long {
-            // The CPU runs commands at once, and may be stopped.
+            // The CPU runs commands at once, and may be stopped between them.
             let apart = in_place && self.info().kind == DeviceKind::Cpu && Watch::here().may_stop();
-            let (before, last) = commands.split_at(commands.len() - usize::from(apart));
-            self.raw().replay(&mut stream, recording, before)?;
-            let _mode = Mode::whole();
-            return Ok(self.raw().replay(&mut stream, &mut Recording::default(), last)?);
+            let (before, rest) = commands.split_at(if apart { commands.len() - 1 } else { 0 });
+            if apart {
+                self.raw().replay(&mut stream, &mut Recording::default(), before)?;
+            }
+            let _mode = apart.then(Mode::whole);
+            return Ok(self.raw().replay(&mut stream, recording, rest)?);
         }
         let mut count = 0;
         for (at, command) in commands.iter().enumerate() {
