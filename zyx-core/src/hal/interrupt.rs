@@ -63,7 +63,7 @@ impl Attempt {
     }
 
     /// Whether it was stopped and the program goes on.
-    pub(crate) fn is_to_be_repeated<T, E>(self, result: &Result<T, E>) -> bool {
+    pub(crate) fn must_repeat<T, E>(self, result: &Result<T, E>) -> bool {
         let Attempt(mode, watch) = self;
         drop(mode);
         result.is_err()
@@ -79,7 +79,7 @@ macro_rules! attempt {
         loop {
             let attempt = $crate::hal::Attempt::begin();
             let result = $work;
-            if !attempt.is_to_be_repeated(&result) {
+            if !attempt.must_repeat(&result) {
                 break result;
             }
         }
