@@ -78,7 +78,7 @@ impl Seek for Input {
     }
 }
 
-/// Has the opening of a pipe return at once, as reads and writes then do. Whether it is a pipe.
+/// Sets options under which opening, reading and writing a pipe do not wait. Returns whether it is a pipe.
 fn do_not_wait(options: &mut OpenOptions, path: &Path) -> io::Result<bool> {
     #[cfg(unix)]
     {
