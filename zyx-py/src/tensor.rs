@@ -203,7 +203,7 @@ impl PyTensor {
     /// The little-endian bytes of the elements in row-major order.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let t = self.tensor();
-        bytes(py, &crate::error::detached(py, || t.to_bytes())?)
+        bytes(py, &detached(py, || t.to_bytes())?)
     }
 
     /// A NumPy array of the elements. On a device that computes in host memory the array shares it
@@ -325,12 +325,12 @@ impl PyTensor {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let t = self.tensor();
-        crate::error::detached(py, || Ok(format!("{t:?}")))
+        detached(py, || Ok(format!("{t:?}")))
     }
 
     fn __str__(&self, py: Python<'_>) -> PyResult<String> {
         let t = self.tensor();
-        crate::error::detached(py, || Ok(format!("{t}")))
+        detached(py, || Ok(format!("{t}")))
     }
 
     fn __format__(&self, py: Python<'_>, spec: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -349,7 +349,7 @@ impl PyTensor {
             let arguments = (value, py.None(), py.None(), true);
             return (py.get_type::<PyTensor>(), arguments).into_pyobject(py);
         }
-        let content = crate::error::detached(py, || t.to_bytes())?;
+        let content = detached(py, || t.to_bytes())?;
         let make = py.get_type::<PyTensor>().getattr("from_bytes")?;
         let shape = PyTuple::new(py, t.shape().dims())?;
         let arguments = (bytes(py, &content)?, t.dtype().name(), shape);
@@ -483,7 +483,7 @@ impl PyTensor {
         let leaves = if nested { leaves.get_item(0)? } else { leaves.clone().into_any() };
         let leaves = each(&leaves, |leaf| Ok(leaf.cast::<PyTensor>()?.get().tensor()))?;
         let t = self.tensor();
-        let found = crate::error::detached(py, || t.grad(&leaves.iter().collect::<Vec<_>>()))?;
+        let found = detached(py, || t.grad(&leaves.iter().collect::<Vec<_>>()))?;
         let or_zeros = |(found, leaf): (Option<Tensor>, &Tensor)| {
             PyTensor::new(found.unwrap_or_else(|| leaf.zeros_like()))
         };
@@ -631,7 +631,7 @@ impl PyParameter {
 
     fn __repr__(slf: &Bound<'_, PyParameter>) -> PyResult<String> {
         let t = place(slf)?.tensor();
-        crate::error::detached(slf.py(), || Ok(format!("Parameter({t:?})")))
+        detached(slf.py(), || Ok(format!("Parameter({t:?})")))
     }
 
     /// A number that all names of one place share.
