@@ -248,3 +248,44 @@ fn windows_that_do_not_fit_are_refused() {
     assert_eq!(none.shape().dims(), [0, 2, 3, 3]);
     assert_eq!(none.to_vec::<f32>().unwrap(), []);
 }
+
+/// Of each number of pieces and elements, also more pieces than elements, and of so many that means are sums of pieces.
+#[test]
+fn adaptive_pools_take_pieces_of_any_length() {
+    let device = device();
+    let lengths = (1..10).flat_map(|n| (1..12).map(move |m| (n, m)));
+    for (n, m) in lengths.chain([(40, 33), (35, 70), (66, 33), (101, 37)]) {
+        // Equal elements, too: the first of them has the gradient.
+        let elements: Vec<f64> = (0..2 * n).map(|i| f64::from((i * 7919 % 5) as u8)).collect();
+        let weights: Vec<f64> = (0..2 * m).map(|i| f64::from((i * 31 % 7) as u8) + 1.0).collect();
+        let x = Tensor::from_slice(&elements, [2, n], &device).unwrap().tracked();
+        let by = Tensor::from_slice(&weights, [2, m], &device).unwrap();
+        let (mut means, mut largest) = (Vec::new(), Vec::new());
+        let (mut of_means, mut of_largest) = (vec![0.0; 2 * n], vec![0.0; 2 * n]);
+        for (row, i) in (0..2).flat_map(|row| (0..m).map(move |i| (row, i))) {
+            let piece = row * n + i * n / m..row * n + ((i + 1) * n).div_ceil(m);
+            let (taken, weight) = (&elements[piece.clone()], weights[row * m + i]);
+            means.push(taken.iter().sum::<f64>() / taken.len() as f64);
+            let most = taken.iter().copied().fold(f64::MIN, f64::max);
+            largest.push(most);
+            let first = taken.iter().position(|&x| x == most).unwrap();
+            of_largest[piece.start + first] += weight;
+            piece.for_each(|place| of_means[place] += weight / taken.len() as f64);
+        }
+        let pools = [
+            ("mean", x.adaptive_avg_pool1d([m]), means, of_means),
+            ("maximum", x.adaptive_max_pool1d([m]), largest, of_largest),
+        ];
+        for (name, pool, expected, gradient) in pools {
+            let pool = pool.unwrap();
+            let sum = pool.mul(&by).unwrap().sum(..).unwrap();
+            let dx = sum.grad(&[&x]).unwrap().remove(0).unwrap();
+            for (found, expected) in [(&pool, expected), (&dx, gradient)] {
+                let found = found.to_vec::<f64>().unwrap();
+                assert_eq!(found.len(), expected.len());
+                let close = found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-9);
+                assert!(close, "{name} of {m} pieces of {n}: {found:?}, not {expected:?}");
+            }
+        }
+    }
+}

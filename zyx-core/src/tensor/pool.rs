@@ -11,11 +11,12 @@ use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
 use crate::origin::composed;
+use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 
-/// Longest axis whose pieces of unequal length are listed.
-const MAX_LISTED: usize = 1 << 20;
+/// Most pieces of an axis whose means are a product with a matrix: it takes an operation an element for each of them.
+const MAX_WEIGHED: usize = 32;
 
 /// The windows of a pooling over the last `N` axes, an entry for each.
 ///
@@ -410,10 +411,17 @@ impl Tensor {
         let x = self.floating();
         let mut y = x.wide();
         // One axis after the other: means of means over a grid are means.
-        for i in 0..N {
-            let axis = (self.rank() - N + i) as isize;
-            let weights = y.averaging(extents[i], output[i])?;
-            y = y.transpose(axis, -1)?.matmul(&weights)?.transpose(axis, -1)?;
+        for (i, m) in output.into_iter().enumerate() {
+            let (axis, n) = (self.rank() - N + i, extents[i]);
+            if m <= MAX_WEIGHED {
+                let axis = axis as isize;
+                let weights = y.averaging(n, m)?;
+                y = y.transpose(axis, -1)?.matmul(&weights)?.transpose(axis, -1)?;
+            } else {
+                let [start, end, _] = pieces(n, m, self.device())?;
+                y = y.sum_pieces(axis, m)?;
+                y = y.div(&y.along(axis, &end.sub(&start)?.cast(y.dtype())))?;
+            }
         }
         Ok(y.cast(x.dtype()))
     }
@@ -430,40 +438,93 @@ impl Tensor {
             tile.iter_mut().zip(output).for_each(|(n, m)| *n /= m);
             return self.max_pool(op, Pool::new(tile));
         }
-        if extents.iter().chain(&output).any(|&n| n > MAX_LISTED) {
-            let reason = format!("extents above {MAX_LISTED} are too long to list their pieces");
-            return Err(Tensor::shape_error(op, &[self], reason));
-        }
         let mut y = self.clone();
         // From the last axis, so that the first of equal elements is that in row-major order.
         for i in (0..N).rev() {
-            let axis = self.rank() - N + i;
-            let (n, m) = (extents[i], output[i]);
-            let ends = |i: usize| (i * n / m, ((i + 1) * n).div_ceil(m));
-            let longest = (0..m).map(|i| ends(i).1 - ends(i).0).max().unwrap_or(1);
-            // Shorter pieces repeat their last element, which changes no maximum.
-            let at = |i: usize, j: usize| (ends(i).0 + j).min(ends(i).1 - 1) as i64;
-            let index: Vec<i64> =
-                (0..m).flat_map(|i| (0..longest).map(move |j| at(i, j))).collect();
-            let index = Tensor::from_slice(&index, [index.len()], self.device())?;
-            let mut dims = y.shape().to_vec();
-            dims.splice(axis..=axis, [m, longest]);
-            y = y.select_unchecked(axis, &index).reshape(dims)?;
-            let mask = 1 << (axis + 1);
-            y = y.first_largest(mask)?.without(mask);
+            y = y.max_pieces(self.rank() - N + i, output[i])?;
         }
         Ok(y)
+    }
+
+    /// The elements of each of `m` pieces of an axis, as two axes; `fill` behind the last one of a piece.
+    #[track_caller]
+    fn of_pieces(&self, axis: usize, m: usize, fill: Scalar) -> Result<Tensor> {
+        let [_, end, place] = pieces(self.shape()[axis], m, self.device())?;
+        let longest = place.shape()[1];
+        let mut dims = self.shape().to_vec();
+        dims.splice(axis..=axis, [m, longest]);
+        let found =
+            self.select_unchecked(axis, &place.reshape([m * longest])?).reshape(&dims[..])?;
+        let mut inside = place.lt(&end.unsqueeze(-1)?)?;
+        for _ in axis + 2..dims.len() {
+            inside = inside.unsqueeze(-1)?;
+        }
+        let inside = inside.broadcast_to(found.shape())?;
+        Ok(inside.select(&found, &found.constant(fill)))
+    }
+
+    /// The sums of `m` pieces of an axis. An element is in those pieces that an axis of `m` made as long as this one has
+    /// there, so the gradient is a sum of pieces, too.
+    #[track_caller]
+    fn sum_pieces(&self, axis: usize, m: usize) -> Result<Tensor> {
+        let mask = 1 << (axis + 1);
+        let parts = self.of_pieces(axis, m, Scalar::from_f64(self.dtype(), 0.0))?;
+        let sum = parts.reduce(BinaryOp::Add, mask).without(mask);
+        sum.with_gradient(&[self], move |inputs, _, dy| {
+            Ok(vec![Some(dy.sum_pieces(axis, inputs[0].shape()[axis])?)])
+        })
+    }
+
+    /// The largest elements of `m` pieces of an axis; the gradient goes to the first of equal ones.
+    #[track_caller]
+    fn max_pieces(&self, axis: usize, m: usize) -> Result<Tensor> {
+        let mask = 1 << (axis + 1);
+        let lowest = Scalar::lowest(self.dtype());
+        let best = self.of_pieces(axis, m, lowest)?.reduce(BinaryOp::Max, mask).without(mask);
+        if !self.dtype().is_float() {
+            return Ok(best);
+        }
+        best.with_gradient(&[self], move |inputs, _, dy| {
+            let x = &inputs[0];
+            let n = x.shape()[axis];
+            let hit = x.of_pieces(axis, m, lowest)?.largest_of(mask);
+            let own = x.along(axis, &Tensor::positions(n, x.device()));
+            let none = Scalar::from_i64(own.dtype(), n as i64);
+            let places = own.of_pieces(axis, m, none)?;
+            let first = hit.select(&places, &places.constant(none)).reduce(BinaryOp::Min, mask);
+            // Each element looks into the pieces that have it.
+            let first = first.without(mask).of_pieces(axis, n, none)?;
+            let own = own.unsqueeze(axis as isize + 1)?.broadcast_unchecked(first.shape());
+            let dy = dy.of_pieces(axis, n, Scalar::from_f64(dy.dtype(), 0.0))?;
+            let dx = first.combine(BinaryOp::Eq, &own).select(&dy, &dy.like(0.0));
+            Ok(vec![Some(dx.reduce(BinaryOp::Add, mask).without(mask))])
+        })
     }
 
     /// The `[n, m]` matrix whose column `i` takes the mean of the `i`-th of `m` pieces of `n`.
     #[track_caller]
     fn averaging(&self, n: usize, m: usize) -> Result<Tensor> {
-        let (extent, pieces) = (n as i64, m as i64);
-        let piece = Tensor::iota(m, DType::I64, self.device());
-        let start = piece.mul(extent)?.floor_divide(pieces)?;
-        let end = piece.add(1)?.mul(extent)?.add(pieces - 1)?.floor_divide(pieces)?;
+        let [start, end, _] = pieces(n, m, self.device())?;
         let place = Tensor::iota(n, DType::I64, self.device()).unsqueeze(-1)?;
         let inside = place.ge(&start)?.bitwise_and(place.lt(&end)?)?;
         inside.cast(self.dtype()).div(end.sub(&start)?.cast(self.dtype()))
     }
+}
+
+/// Start and end of each of `m` pieces of `n` elements, `floor(i n / m) .. ceil((i + 1) n / m)`, and the places from each
+/// start on, as many as the longest piece has.
+#[track_caller]
+fn pieces(n: usize, m: usize, device: &Device) -> Result<[Tensor; 3]> {
+    // A piece begins a multiple of gcd(n, m) / m after an element.
+    let longest = match n % m {
+        0 => n / m,
+        rest if m % rest == 0 => n / m + 1,
+        _ => n / m + 2,
+    };
+    let (extent, count) = (n as i64, m as i64);
+    let start = Tensor::iota(m, DType::I64, device).mul(extent)?;
+    let end = start.add(extent + count - 1)?.trunc_divide(count)?;
+    let start = start.trunc_divide(count)?;
+    let place = start.unsqueeze(-1)?.add(&Tensor::iota(longest, DType::I64, device))?;
+    Ok([start, end, place])
 }

@@ -9,7 +9,7 @@ use crate::caps::Caps;
 use crate::ir::{Kernel, Op, Order, Value};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
 use crate::passes::variance::{Form, Variance};
-use crate::passes::{Site, bind, jam, simplify, split, vectorize};
+use crate::passes::{Site, bind, cut, jam, simplify, split, vectorize};
 
 /// Fewest threads of a group that may be chosen because they divide the work, and threads that run together, of which
 /// they are a multiple.
@@ -20,8 +20,8 @@ const TOGETHER: i64 = 32;
 const TURNS: i64 = 4;
 const MAX_TURNED: i64 = 256;
 
-/// Gives each thread as many consecutive iterations as a load brings at once. `false` if accesses
-/// are not consecutive.
+/// Gives each thread as many consecutive iterations as a load brings at once; the few that are left over are a nest of
+/// their own where threads are few, elsewhere [`spread_turns`] takes them all. `false` if accesses are not consecutive.
 pub(super) fn spread_vectors(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
     let root = roots(&draft.kernel)[nest];
     let Some(l) = find_loop(&draft.kernel, Some(root)) else { return false };
@@ -34,7 +34,22 @@ pub(super) fn spread_vectors(draft: &mut Draft, caps: &Caps, nest: usize) -> boo
     wanted.into_iter().any(|lanes| {
         // Fewer iterations than threads gain from more threads, not from wider loads.
         let enough = || draft.knobs.lanes > 0 || n / lanes >= caps.threads as i64 / 4;
-        lanes >= 2 && n % lanes == 0 && enough() && spread_lanes(draft, caps, (root, nest), lanes)
+        let whole = n / lanes * lanes;
+        if lanes < 2 || !enough() || whole == 0 || whole < n && !caps.has_few_threads() {
+            return false;
+        }
+        let mut wide = draft.fork();
+        if whole < n {
+            wide.step(&cut::PASS, Site::new(root, &[whole]));
+            let Some(&rest) = roots(&wide.kernel).get(nest + 1) else { return false };
+            map_to_threads(&mut wide, caps, rest);
+        }
+        let root = roots(&wide.kernel)[nest];
+        let spread = spread_lanes(&mut wide, caps, (root, nest), lanes);
+        if spread {
+            *draft = wide;
+        }
+        spread
     })
 }
 
