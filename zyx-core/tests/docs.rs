@@ -71,10 +71,12 @@ fn files() -> Vec<String> {
             let entry = entry.unwrap();
             let path = folder.join(entry.file_name());
             let name = path.to_str().unwrap().replace('\\', "/");
-            let skipped =
-                ["target", "dist"].contains(&name.as_str()) || name.ends_with("node_modules");
+            let is_skipped = |own: &str| {
+                ["target", "dist", "venv", "node_modules"].contains(&own)
+                    || own.starts_with('.') && own != ".ci"
+            };
             match entry.file_type().unwrap().is_dir() {
-                true if skipped || (name.starts_with('.') && name != ".ci") => {}
+                true if is_skipped(entry.file_name().to_str().unwrap()) => {}
                 true => folders.push(path),
                 false => found.push(name),
             }
