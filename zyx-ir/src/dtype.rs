@@ -130,9 +130,9 @@ macro_rules! by_type {
     };
     (@ $dtype:expr, $T:ident, $int:expr, $float:expr; $($i:ident $int_type:ty),*; $($f:ident $float_type:ty),*) => {
         match $dtype {
-            $(DType::$i => { #[allow(dead_code)] type $T = $int_type; $int })*
-            $(DType::$f => { #[allow(dead_code)] type $T = $float_type; $float })*
-            DType::Bool => { #[allow(dead_code)] type $T = u8; $int }
+            $(DType::$i => { type $T = $int_type; $int })*
+            $(DType::$f => { type $T = $float_type; $float })*
+            DType::Bool => { type $T = u8; $int }
         }
     };
 }

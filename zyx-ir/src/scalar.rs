@@ -76,7 +76,10 @@ impl Scalar {
 
     /// The value of an integer or bool, exactly; a float truncates and saturates to `i64`.
     pub fn to_i128(self) -> i128 {
-        by_type!(self.dtype, T => T::from_bits64(self.bits).as_(), self.to_f64() as i64 as i128)
+        by_type!(self.dtype, T => T::from_bits64(self.bits).as_(), {
+            let whole: i64 = T::from_bits64(self.bits).as_();
+            whole.into()
+        })
     }
 
     /// The low 64 bits of [`Scalar::to_i128`] as a signed integer.
