@@ -2,11 +2,14 @@
 # Runs what scripts/gpu.sh packed, on a machine with a GPU, and prints one table:
 # backend, test binary, passed, failed, skipped, seconds.
 #
-#   ./run.sh [-j] [-t seconds] [-l folder] [backend[/binary] ...]
+#   ./run.sh [-j] [-t seconds] [-l folder] [backend[/binary] ...]     (default: all that is packed)
 #
+# `cuda` runs PTX that the driver assembles; `cuda-c` runs `conformance` (the suite and the ladder of
+# random programs) and `device` of the same binaries through CUDA C and NVRTC.
 # -t limits each binary (default 300), -l keeps the logs, -j runs all binaries at once. Skipped are
 # tests that passed because they announced that there is no device. NVIDIA's OpenCL and Vulkan
-# drivers are made known first where they are not registered.
+# drivers are made known first where they are not registered, and the packed Vulkan loader and NVRTC
+# are used where the machine has none.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -39,19 +42,33 @@ if ! grep -qs libnvidia-opencl /etc/OpenCL/vendors/*.icd; then
     fi
 fi
 
-driver=/usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json
+nvidia=/usr/local/nvidia driver=$nvidia/share/vulkan/icd.d/nvidia_icd.json
 if [ -z "${VK_DRIVER_FILES-}" ] && [ -f "$driver" ] && ! ls /usr/share/vulkan/icd.d/nvidia* >/dev/null 2>&1; then
     export VK_DRIVER_FILES=$driver
 fi
+if ! ldconfig -p 2>/dev/null | grep -q 'libvulkan\.so'; then
+    for package in "$here"/*.deb; do
+        [ ! -f "$package" ] || dpkg-deb -x "$package" "$here/loader"
+    done
+    LD_LIBRARY_PATH=$here/loader/usr/lib/$(uname -m)-linux-gnu:$nvidia/lib64:$nvidia/lib:${LD_LIBRARY_PATH-}
+    export LD_LIBRARY_PATH
+fi
+if [ -z "${ZYX_NVRTC-}" ] && ls "$here"/libnvrtc.so.* >/dev/null 2>&1; then
+    export ZYX_NVRTC=$here
+fi
 
 chosen=("$@")
-[ $# -gt 0 ] || for dir in "$here"/*/files; do chosen+=("$(basename "$(dirname "$dir")")"); done
+[ $# -gt 0 ] || for dir in "$here"/*/files; do
+    chosen+=("$(basename "$(dirname "$dir")")")
+    [ "${chosen[-1]}" != cuda ] || chosen+=(cuda-c)
+done
 
 # Runs a binary; leaves its row of the table and the names of what failed beside the log.
 run() {
     local backend=$1 binary=$2 test log start=$SECONDS status passed failed skipped note=""
     test=$(basename "$binary") log=$logs/$backend-$(basename "$binary").log
-    (cd "$checkout/backend-$backend" && timeout "$limit" "$binary" >"$log" 2>&1)
+    [ "$backend" != cuda-c ] || local -x ZYX_CUDA=nvrtc
+    (cd "$checkout/backend-${backend%-c}" && timeout "$limit" "$binary" >"$log" 2>&1)
     status=$?
     passed=$(grep -c '^test .* ok$' "$log")
     failed=$(grep -cE '^test .* FAILED$' "$log")
@@ -67,8 +84,12 @@ run() {
 rows=()
 for choice in "${chosen[@]}"; do
     backend=${choice%%/*}
-    binaries=("$here/$choice")
-    [ "$choice" != "$backend" ] || binaries=("$here/$backend"/*)
+    case $choice in
+    cuda-c) binaries=("$here"/cuda/{conformance,device}) ;;
+    cuda-c/*) binaries=("$here/cuda/${choice#*/}") ;;
+    */*) binaries=("$here/$choice") ;;
+    *) binaries=("$here/$choice"/*) ;;
+    esac
     for binary in "${binaries[@]}"; do
         [ -f "$binary" ] || continue
         rows+=("$logs/$backend-$(basename "$binary").log")

@@ -4,7 +4,9 @@
 #   scripts/gpu.sh [-o folder] [-r] [backend ...]     (default: target/gpu; cuda opencl vulkan wgpu)
 #
 # Packs every test binary of `backend-<name>`, stripped, with its golden files, and the runner
-# `run.sh`, which runs them there and prints one table. -r builds with the release profile.
+# `run.sh`, which runs them there and prints one table. With cuda, NVRTC is packed if
+# scripts/install-drivers.sh has installed it; with vulkan or wgpu, the packages of the Vulkan
+# loader, where there is apt. -r builds with the release profile.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,6 +25,7 @@ backends=("$@")
 done
 
 mkdir -p "$out"
+rm -f "$out"/*.deb
 cp scripts/gpu-run.sh "$out/run.sh"
 packages=()
 for name in "${backends[@]}"; do
@@ -40,5 +43,15 @@ cargo test "${profile[@]}" "${packages[@]}" --tests --no-run --message-format=js
         test=$(basename "$binary")
         strip -o "$out/$name/${test%-*}" "$binary"
     done
+case " ${backends[*]} " in *" cuda "*)
+    cp "${XDG_CACHE_HOME:-$HOME/.cache}"/zyx/nvrtc/nvidia/cu13/lib/libnvrtc{,-builtins}.so.* "$out" ||
+        echo "gpu.sh: no NVRTC is packed; the row cuda-c needs one on the other machine" >&2
+    ;;
+esac
+case " ${backends[*]} " in *" vulkan "* | *" wgpu "*)
+    (cd "$out" && apt-get -qq download libvulkan1 libegl1 libglvnd0 libopengl0 libgl1 libglx0 libgles2) ||
+        echo "gpu.sh: no Vulkan loader is packed; the other machine needs its own" >&2
+    ;;
+esac
 pwd >"$out/checkout"
 du -sh "$out"

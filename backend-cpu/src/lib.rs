@@ -4,8 +4,8 @@
 //! * `jit` turns kernels into AVX-512, AVX2 or NEON code; where that is impossible they are programs of `blocks`.
 //! * [`zyx_gemm`] is the library of contractions, with the threads and the memory.
 //!
-//! `unsafe` stands where addresses are made and generated code is called (`run`, `blocks`, `library`, `flash`, `together`,
-//! `exec_memory`, the call in `jit`).
+//! `unsafe` stands where addresses are made and generated code is called (`run`, `blocks`, `device`, `library`, `flash`,
+//! `horizontal_fusion`, `exec_memory`, calls and helpers in `jit`).
 
 mod blocks;
 mod config;

@@ -193,7 +193,7 @@ mod tests {
     const NAMES: Names = Names {
         file: "libexample.so",
         versions: CUDA_VERSIONS,
-        variable: "ZYX_EXAMPLE",
+        variable: "ZYX_TEST_LIBRARY",
         wheels: &["nvidia/cu13/lib"],
         before: Some("libexample-builtins.so"),
     };
@@ -203,7 +203,7 @@ mod tests {
         let with = |pairs: &[(&str, &str)]| {
             candidates(NAMES, |name| pairs.iter().find(|p| p.0 == name).map(|p| p.1.to_owned()))
         };
-        assert_eq!(with(&[("ZYX_EXAMPLE", "/x/y.so")])[0], Path::new("/x/y.so"));
+        assert_eq!(with(&[("ZYX_TEST_LIBRARY", "/x/y.so")])[0], Path::new("/x/y.so"));
         assert_eq!(with(&[])[0], Path::new("libexample.so"));
     }
 

@@ -6,6 +6,7 @@ use zyx_backend_cuda::{Cuda, CudaDevice};
 use zyx_tests::device::kernels::{Snapshots, sources_are_as_before};
 use zyx_tests::long_sums;
 use zyx_tests::zyx_core::Runtime;
+use zyx_tests::zyx_core::hal::Device;
 
 zyx_tests::device!("cuda", Cuda, full: Cuda::default());
 
@@ -32,19 +33,13 @@ fn dtypes_are_as_documented() {
 
 #[test]
 fn sources_are_as_they_were() {
-    let check = |backend: Cuda, suffix: &str| {
-        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
-        let caps = &backend.preset();
-        let except = &[];
-        let after = None;
-        sources_are_as_before::<CudaDevice>(Snapshots {
-            folder,
-            suffix,
-            caps,
-            legalised: true,
-            after,
-            except,
-        });
-    };
-    check(Cuda::default(), ".ptx");
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
+    let (caps, except) = (&Cuda::default().preset(), &[]);
+    let (suffix, source, after) = (".ptx", CudaDevice::source, None);
+    let ptx = Snapshots { folder, suffix, caps, source, legalised: true, after, except };
+    sources_are_as_before(ptx);
+    // The definitions before it are the files `src/*.cuh`.
+    let (suffix, source, after) =
+        (".cu", CudaDevice::cuda_c, Some("// Generated from the kernel.\n"));
+    sources_are_as_before(Snapshots { suffix, source, after, ..ptx });
 }

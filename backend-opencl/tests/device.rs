@@ -4,6 +4,7 @@
 use std::path::Path;
 use zyx_backend_opencl::{OpenCl, OpenClDevice};
 use zyx_tests::device::kernels::{Snapshots, sources_are_as_before};
+use zyx_tests::zyx_core::hal::Device;
 
 zyx_tests::device!("opencl", OpenCl, full: OpenCl::default(), minimal: OpenCl::minimal());
 
@@ -58,19 +59,12 @@ fn dtypes_are_as_documented() {
 
 #[test]
 fn sources_are_as_they_were() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
     let check = |backend: OpenCl, suffix: &str| {
-        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
-        let caps = &backend.preset();
-        let except = &[];
-        let after = None;
-        sources_are_as_before::<OpenClDevice>(Snapshots {
-            folder,
-            suffix,
-            caps,
-            legalised: false,
-            after,
-            except,
-        });
+        let (caps, source) = (&backend.preset(), OpenClDevice::source);
+        let (legalised, after, except) = (false, None, &[]);
+        let snapshots = Snapshots { folder, suffix, caps, source, legalised, after, except };
+        sources_are_as_before(snapshots);
     };
     check(OpenCl::default(), ".cl");
     check(OpenCl::minimal(), ".minimal.cl");

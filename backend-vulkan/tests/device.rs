@@ -42,19 +42,12 @@ fn dtypes_are_as_documented() {
 
 #[test]
 fn sources_are_as_they_were() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
     let check = |backend: Vulkan, suffix: &str| {
-        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
-        let caps = &backend.preset();
-        let except = &["special"];
-        let after = None;
-        sources_are_as_before::<VulkanDevice>(Snapshots {
-            folder,
-            suffix,
-            caps,
-            legalised: true,
-            after,
-            except,
-        });
+        let (caps, source) = (&backend.preset(), VulkanDevice::source);
+        let (legalised, after, except) = (true, None, &["special"]);
+        let snapshots = Snapshots { folder, suffix, caps, source, legalised, after, except };
+        sources_are_as_before(snapshots);
     };
     check(Vulkan::default(), ".spvasm");
     check(Vulkan::minimal(), ".minimal.spvasm");

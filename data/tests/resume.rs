@@ -13,7 +13,7 @@ use zyx_optim::{AdamOptions, AdamW, schedule};
 const EPOCHS: u64 = 6;
 
 /// Names the folder in the process that is to be killed.
-const CHILD: &str = "ZYX_RESUME_CHILD";
+const CHILD: &str = "ZYX_TEST_RESUME_CHILD";
 
 /// Trains in a folder, going on from the checkpoint there; the final weights as bytes.
 fn train(folder: &Path, pause: Duration) -> Result<Vec<u8>> {

@@ -65,6 +65,7 @@ const CORE: &[Layer] = &[
             "passes",
             "prepare",
             "reference",
+            "scalar",
             "tune",
         ],
     ),

@@ -37,9 +37,17 @@ pub trait Element: Copy + Send + Sync + PartialEq + fmt::Debug + 'static {
     /// The inverse of [`Element::to_bits64`]; high bytes are ignored.
     fn from_bits64(bits: u64) -> Self;
     /// Appends the element's little-endian bytes.
-    fn write_le(self, out: &mut Vec<u8>);
+    #[inline]
+    fn write_le(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.to_bits64().to_le_bytes()[..Self::DTYPE.size()]);
+    }
     /// Reads one element from exactly `DTYPE.size()` little-endian bytes.
-    fn read_le(bytes: &[u8]) -> Self;
+    #[inline]
+    fn read_le(bytes: &[u8]) -> Self {
+        let mut wide = [0; 8];
+        wide[..Self::DTYPE.size()].copy_from_slice(bytes);
+        Self::from_bits64(u64::from_le_bytes(wide))
+    }
 }
 
 macro_rules! dtypes {
@@ -79,16 +87,6 @@ macro_rules! dtypes {
             fn to_bits64(self) -> u64 { let to: fn($rust) -> u64 = $to; to(self) }
             #[inline]
             fn from_bits64(bits: u64) -> Self { let from: fn(u64) -> $rust = $from; from(bits) }
-            #[inline]
-            fn write_le(self, out: &mut Vec<u8>) {
-                out.extend_from_slice(&self.to_bits64().to_le_bytes()[..$bits / 8]);
-            }
-            #[inline]
-            fn read_le(bytes: &[u8]) -> Self {
-                let mut wide = [0; 8];
-                wide[..$bits / 8].copy_from_slice(bytes);
-                Self::from_bits64(u64::from_le_bytes(wide))
-            }
         })*
     };
 }
@@ -121,6 +119,24 @@ dtypes! {
     /// IEEE binary64.
     F64 "f64" f64, 64, Float, |x| x.to_bits(), f64::from_bits;
 }
+
+/// An expression for a dtype of which only the value is known: `T` stands for its Rust type, a number (`u8` for
+/// `bool`). Integers and floats may have an expression each.
+macro_rules! by_type {
+    ($dtype:expr, $T:ident => $any:expr) => { by_type!($dtype, $T => $any, $any) };
+    ($dtype:expr, $T:ident => $int:expr, $float:expr) => {
+        by_type!(@ $dtype, $T, $int, $float; U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64;
+            F16 half::f16, BF16 half::bf16, F32 f32, F64 f64)
+    };
+    (@ $dtype:expr, $T:ident, $int:expr, $float:expr; $($i:ident $int_type:ty),*; $($f:ident $float_type:ty),*) => {
+        match $dtype {
+            $(DType::$i => { type $T = $int_type; $int })*
+            $(DType::$f => { type $T = $float_type; $float })*
+            DType::Bool => { type $T = u8; $int }
+        }
+    };
+}
+pub(crate) use by_type;
 
 impl DType {
     /// Bytes of one stored element.

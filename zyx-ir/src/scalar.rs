@@ -4,8 +4,9 @@
 //! float to integer truncates towards zero and saturates with NaN becoming 0, anything to float
 //! rounds to nearest even once, anything to bool is "differs from zero".
 
-use crate::dtype::{Class, DType, Element};
+use crate::dtype::{Class, DType, Element, by_type};
 use half::{bf16, f16};
+use num_traits::AsPrimitive;
 use std::fmt;
 
 /// One value together with its dtype. Compared and hashed by bits, so `NaN == NaN` and
@@ -37,22 +38,12 @@ impl Scalar {
 
     /// The value `x` rounded or converted to `dtype` by the rules of [`Scalar::cast`].
     pub fn from_f64(dtype: DType, x: f64) -> Scalar {
-        let bits = match dtype {
-            DType::Bool => (x != 0.0) as u64,
-            DType::U8 => (x as u8) as u64,
-            DType::U16 => (x as u16) as u64,
-            DType::U32 => (x as u32) as u64,
-            DType::U64 => x as u64,
-            DType::I8 => (x as i8).to_bits64(),
-            DType::I16 => (x as i16).to_bits64(),
-            DType::I32 => (x as i32).to_bits64(),
-            DType::I64 => (x as i64).to_bits64(),
-            DType::F16 => f16::from_f32(round_to_odd(x)).to_bits64(),
-            DType::BF16 => bf16::from_f32(round_to_odd(x)).to_bits64(),
-            DType::F32 => (x as f32).to_bits64(),
-            DType::F64 => x.to_bits64(),
-        };
-        Scalar { dtype, bits }
+        match dtype {
+            DType::Bool => Scalar::from(x != 0.0),
+            DType::F16 => Scalar::from(f16::from_f32(round_to_odd(x))),
+            DType::BF16 => Scalar::from(bf16::from_f32(round_to_odd(x))),
+            _ => by_type!(dtype, T => Scalar::from(AsPrimitive::<T>::as_(x))),
+        }
     }
 
     /// The integer `x` converted to `dtype`: wrapped for integers, rounded for floats.
@@ -80,25 +71,15 @@ impl Scalar {
 
     /// The value as `f64`: exact but for 64-bit integers beyond 2^53, which round.
     pub fn to_f64(self) -> f64 {
-        match self.dtype {
-            DType::F16 => f16::from_bits(self.bits as u16).to_f64(),
-            DType::BF16 => bf16::from_bits(self.bits as u16).to_f64(),
-            DType::F32 => f32::from_bits(self.bits as u32) as f64,
-            DType::F64 => f64::from_bits(self.bits),
-            _ => self.to_i128() as f64,
-        }
+        by_type!(self.dtype, T => T::from_bits64(self.bits).as_())
     }
 
     /// The value of an integer or bool, exactly; a float truncates and saturates to `i64`.
     pub fn to_i128(self) -> i128 {
-        match self.dtype {
-            DType::I8 => self.bits as i8 as i128,
-            DType::I16 => self.bits as i16 as i128,
-            DType::I32 => self.bits as i32 as i128,
-            DType::I64 => self.bits as i64 as i128,
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.to_f64() as i64 as i128,
-            _ => self.bits as i128,
-        }
+        by_type!(self.dtype, T => T::from_bits64(self.bits).as_(), {
+            let whole: i64 = T::from_bits64(self.bits).as_();
+            whole.into()
+        })
     }
 
     /// The low 64 bits of [`Scalar::to_i128`] as a signed integer.

@@ -98,6 +98,10 @@ fn first_versions() {
     let (_, found) = run(with("Selu", &["x"], vec![]), 1, &[&[4]]);
     let selu = |x: f64| 1.0507 * if x > 0.0 { x } else { 1.6732 * (x.exp() - 1.0) };
     assert!(close(&found, &x.iter().map(|&x| selu(x)).collect::<Vec<f64>>()), "{found:?}");
+    // Exporters wrote it before the standard had it; the scale is the row again.
+    let (_, found) = run(with("LayerNormalization", &["x", "s"], vec![]), 11, &[&[1, 4], &[4]]);
+    let normal = |x: f64| (x + 0.5) / (7.25f64 + 1e-5).sqrt() * x;
+    assert!(close(&found, &x.iter().map(|&x| normal(x)).collect::<Vec<f64>>()), "{found:?}");
     for kind in ["Relu", "Sigmoid", "Sum", "Neg", "Dropout", "Split"] {
         assert_eq!(run(with(kind, &["x"], vec![]), 1, &[&[4]]).0, [4], "{kind}");
     }

@@ -15,7 +15,7 @@ use zyx_core::legalize::legalize;
 use zyx_core::{DType, Device, Result, Scalar, Tensor, Tuning};
 
 /// Says in a started process what it has to do.
-const PART: &str = "ZYX_WARM_PART";
+const PART: &str = "ZYX_TEST_WARM_PART";
 
 /// Time for a search, which ends long before.
 const BUDGET: Duration = Duration::from_secs(900);

@@ -5,8 +5,8 @@
 //!
 //! * Methods of [`Device`] enqueue and return; `read` and `synchronize` wait, and `write`, `replay` and
 //!   `alloc` where staging, recordings or memory have run out.
-//! * Commands on one stream take effect in order. The core holds flash attention exclusively
-//!   (`&mut Stream`) and serialises compilation per device.
+//! * Commands on one stream take effect in order. Each method gets its stream exclusively
+//!   (`&mut Stream`).
 //! * [`Device::compile`] takes [`Verified`] kernels only: well-formed, with accesses in bounds of
 //!   arguments that fit the kernel's [`Signature`]. [`Device::launch`] checks the arguments by it, so
 //!   calling a backend is safe. A kernel that is not legal for the device's [`Caps`] is an error.
@@ -168,7 +168,7 @@ pub trait Device: Send + Sync + 'static {
     type Program: Send + Sync + 'static;
     /// An ordered queue of commands.
     type Stream: Send + 'static;
-    /// A point in flash attention.
+    /// A point in a stream: it is reached when all commands before it are done.
     type Event: Send + Sync + 'static;
 
     /// Name and memory.

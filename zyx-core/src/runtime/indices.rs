@@ -11,8 +11,10 @@ use super::buffer::Buffer;
 use super::checked::{Bound, Note};
 use super::host::HostView;
 use super::reads::Reading;
-use crate::dtype::DType;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
+use crate::scalar::Scalar;
+use num_traits::PrimInt;
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
@@ -56,55 +58,38 @@ impl Range {
 
     /// All integers of a dtype.
     pub(crate) fn of_dtype(dtype: DType) -> Range {
-        let (min, max) = match dtype {
-            DType::Bool => (0, 1),
-            DType::U8 => (0, u8::MAX.into()),
-            DType::U16 => (0, u16::MAX.into()),
-            DType::U32 => (0, u32::MAX.into()),
-            DType::U64 => (0, i64::MAX),
-            DType::I8 => (i8::MIN.into(), i8::MAX.into()),
-            DType::I16 => (i16::MIN.into(), i16::MAX.into()),
-            DType::I32 => (i32::MIN.into(), i32::MAX.into()),
-            _ => (i64::MIN, i64::MAX),
-        };
-        Range::between(min, max)
+        let max = i64::try_from(Scalar::highest(dtype).to_i128()).unwrap_or(i64::MAX);
+        Range::between(Scalar::lowest(dtype).to_i64(), max)
     }
 
     /// The range of little-endian integers; `None` of no elements and of other dtypes.
     pub(crate) fn of_bytes(dtype: DType, bytes: &[u8]) -> Option<Range> {
-        macro_rules! of {
-            ($int:ty) => {{
-                let (elements, _) = bytes.as_chunks::<{ size_of::<$int>() }>();
-                let all = || elements.iter().map(|&element| <$int>::from_le_bytes(element));
-                let (min, max) = all().fold((<$int>::MAX, <$int>::MIN), |(min, max), x| {
-                    (if x < min { x } else { min }, if x > max { x } else { max })
-                });
-                #[allow(unused_comparisons, reason = "of unsigned integers none is negative")]
-                let rest = if min < 0 && max != min {
-                    all().fold(max, |rest, x| if x < rest && x != min { x } else { rest })
-                } else {
-                    min
-                };
-                let wide = |x: $int| i64::try_from(x).unwrap_or(i64::MAX);
-                (!elements.is_empty()).then(|| Range {
-                    min: wide(min),
-                    max: wide(max),
-                    rest: wide(rest),
-                    exact: true,
-                })
-            }};
-        }
         match dtype {
-            DType::U8 => of!(u8),
-            DType::U16 => of!(u16),
-            DType::U32 => of!(u32),
-            DType::U64 => of!(u64),
-            DType::I8 => of!(i8),
-            DType::I16 => of!(i16),
-            DType::I32 => of!(i32),
-            DType::I64 => of!(i64),
+            DType::U8 => Range::of::<u8>(bytes),
+            DType::U16 => Range::of::<u16>(bytes),
+            DType::U32 => Range::of::<u32>(bytes),
+            DType::U64 => Range::of::<u64>(bytes),
+            DType::I8 => Range::of::<i8>(bytes),
+            DType::I16 => Range::of::<i16>(bytes),
+            DType::I32 => Range::of::<i32>(bytes),
+            DType::I64 => Range::of::<i64>(bytes),
             _ => None,
         }
+    }
+
+    fn of<T: Element + PrimInt>(bytes: &[u8]) -> Option<Range> {
+        let all = || bytes.chunks_exact(size_of::<T>()).map(T::read_le);
+        let (min, max) = all().fold((T::max_value(), T::min_value()), |(min, max), x| {
+            (if x < min { x } else { min }, if x > max { x } else { max })
+        });
+        let rest = if min < T::zero() && max != min {
+            all().fold(max, |rest, x| if x < rest && x != min { x } else { rest })
+        } else {
+            min
+        };
+        let wide = |x: T| x.to_i64().unwrap_or(i64::MAX);
+        let (min, max, rest) = (wide(min), wide(max), wide(rest));
+        (bytes.len() >= size_of::<T>()).then_some(Range { min, max, rest, exact: true })
     }
 
     /// Of a part of the elements.

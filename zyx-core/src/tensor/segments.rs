@@ -20,7 +20,7 @@ use crate::shape::Shape;
 
 /// Nanoseconds, measured on an H100: an update of a column that waits for the one before it, where each
 /// has a place of its own and where a row of them has one (whose places threads share, see the pass
-/// `claim`); the launches of a sort; an update that is sorted, a place that looks for its own, and an element that
+/// `owner_computes`); the launches of a sort; an update that is sorted, a place that looks for its own, and an element that
 /// is moved with its row.
 const IN_ORDER: [f64; 2] = [800.0, 50.0];
 /// The same where places lie in shared memory.

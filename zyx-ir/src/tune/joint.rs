@@ -27,7 +27,7 @@ pub(super) fn tune(
         .collect();
     let mut params = kernel.params().to_vec();
     for member in &members {
-        // A pass may read what the kernel writes (`stage` keeps values in the output).
+        // A pass may read what the kernel writes (`memoize` keeps values in the output).
         for (&slot, info) in member.params.iter().zip(member.kernel.params()) {
             let known = &mut params[usize::from(slot)];
             if known.access != info.access {

@@ -1,0 +1,355 @@
+extern "C" __global__ void __launch_bounds__(4) k_stage_rows_0(const float *p0, float *p1) {
+    enter();
+    __builtin_assume(((u64)p0 & 63) == 0);
+    __builtin_assume(((u64)p1 & 63) == 0);
+    __shared__ float m8[36];
+    {
+        const s64 i6 = blockIdx.x;
+        const s32 v7 = convert<s32>(i6);
+        {
+            const s64 i9 = threadIdx.x;
+            const s32 v10 = convert<s32>(i9);
+            const s32 v12 = as<s32>(as<u32>(v7) << 2);
+            const s32 v13 = as<s32>(as<u32>(v12) + as<u32>(v10));
+            const s32 v15 = min(v13, 5);
+            const s64 v16 = convert<s64>(v15);
+            float m17[1];
+            m17[0ll] = 0.0f;
+            float m22[1];
+            m22[0ll] = 0.0f;
+            for (s64 i24 = 0; i24 < 3ll; ++i24) {
+                const s32 v25 = convert<s32>(i24);
+                const s32 v27 = as<s32>(as<u32>(v25) << 3);
+                for (s64 i29 = 0; i29 < 1ll; ++i29) {
+                    const s32 v30 = convert<s32>(i29);
+                    const s32 v31 = as<s32>(as<u32>(v30) << 5);
+                    const s32 v32 = as<s32>(as<u32>(v31) + as<u32>(v10));
+                    const s32 v34 = v32 & 7;
+                    const s32 v35 = v32 >> 3;
+                    const s32 v37 = as<s32>(as<u32>(v35) * as<u32>(9));
+                    const s32 v38 = as<s32>(as<u32>(v37) + as<u32>(v34));
+                    const s32 v39 = as<s32>(as<u32>(v12) + as<u32>(v35));
+                    const s32 v40 = as<s32>(as<u32>(v27) + as<u32>(v34));
+                    const s32 v42 = as<s32>(as<u32>(v32) + as<u32>(4));
+                    const s32 v43 = v42 & 7;
+                    const s32 v44 = v42 >> 3;
+                    const s32 v45 = as<s32>(as<u32>(v44) * as<u32>(9));
+                    const s32 v46 = as<s32>(as<u32>(v45) + as<u32>(v43));
+                    const s32 v47 = as<s32>(as<u32>(v12) + as<u32>(v44));
+                    const s32 v48 = as<s32>(as<u32>(v27) + as<u32>(v43));
+                    const s32 v50 = as<s32>(as<u32>(v32) + as<u32>(8));
+                    const s32 v51 = v50 & 7;
+                    const s32 v52 = v50 >> 3;
+                    const s32 v53 = as<s32>(as<u32>(v52) * as<u32>(9));
+                    const s32 v54 = as<s32>(as<u32>(v53) + as<u32>(v51));
+                    const s32 v55 = as<s32>(as<u32>(v12) + as<u32>(v52));
+                    const s32 v56 = as<s32>(as<u32>(v27) + as<u32>(v51));
+                    const s32 v58 = as<s32>(as<u32>(v32) + as<u32>(12));
+                    const s32 v59 = v58 & 7;
+                    const s32 v60 = v58 >> 3;
+                    const s32 v61 = as<s32>(as<u32>(v60) * as<u32>(9));
+                    const s32 v62 = as<s32>(as<u32>(v61) + as<u32>(v59));
+                    const s32 v63 = as<s32>(as<u32>(v12) + as<u32>(v60));
+                    const s32 v64 = as<s32>(as<u32>(v27) + as<u32>(v59));
+                    const s32 v66 = as<s32>(as<u32>(v32) + as<u32>(16));
+                    const s32 v67 = v66 & 7;
+                    const s32 v68 = v66 >> 3;
+                    const s32 v69 = as<s32>(as<u32>(v68) * as<u32>(9));
+                    const s32 v70 = as<s32>(as<u32>(v69) + as<u32>(v67));
+                    const s32 v71 = as<s32>(as<u32>(v12) + as<u32>(v68));
+                    const s32 v72 = as<s32>(as<u32>(v27) + as<u32>(v67));
+                    const s32 v74 = as<s32>(as<u32>(v32) + as<u32>(20));
+                    const s32 v75 = v74 & 7;
+                    const s32 v76 = v74 >> 3;
+                    const s32 v77 = as<s32>(as<u32>(v76) * as<u32>(9));
+                    const s32 v78 = as<s32>(as<u32>(v77) + as<u32>(v75));
+                    const s32 v79 = as<s32>(as<u32>(v12) + as<u32>(v76));
+                    const s32 v80 = as<s32>(as<u32>(v27) + as<u32>(v75));
+                    const s32 v82 = as<s32>(as<u32>(v32) + as<u32>(24));
+                    const s32 v83 = v82 & 7;
+                    const s32 v84 = v82 >> 3;
+                    const s32 v85 = as<s32>(as<u32>(v84) * as<u32>(9));
+                    const s32 v86 = as<s32>(as<u32>(v85) + as<u32>(v83));
+                    const s32 v87 = as<s32>(as<u32>(v12) + as<u32>(v84));
+                    const s32 v88 = as<s32>(as<u32>(v27) + as<u32>(v83));
+                    const s32 v90 = as<s32>(as<u32>(v32) + as<u32>(28));
+                    const s32 v91 = v90 & 7;
+                    const s32 v92 = v90 >> 3;
+                    const s32 v93 = as<s32>(as<u32>(v92) * as<u32>(9));
+                    const s32 v94 = as<s32>(as<u32>(v93) + as<u32>(v91));
+                    const s32 v95 = as<s32>(as<u32>(v12) + as<u32>(v92));
+                    const s32 v96 = as<s32>(as<u32>(v27) + as<u32>(v91));
+                    const s32 v98 = min(v40, 19);
+                    const s32 v99 = min(v39, 5);
+                    const s64 v100 = convert<s64>(v99);
+                    const s64 v101 = convert<s64>(v98);
+                    const s64 v102 = as<s64>(as<u64>(v100) * as<u64>(20ll));
+                    const s64 v103 = as<s64>(as<u64>(v102) + as<u64>(v101));
+                    const float v104 = p0[v103];
+                    const s32 v105 = min(v48, 19);
+                    const s32 v106 = min(v47, 5);
+                    const s64 v107 = convert<s64>(v106);
+                    const s64 v108 = convert<s64>(v105);
+                    const s64 v109 = as<s64>(as<u64>(v107) * as<u64>(20ll));
+                    const s64 v110 = as<s64>(as<u64>(v109) + as<u64>(v108));
+                    const float v111 = p0[v110];
+                    const s32 v112 = min(v56, 19);
+                    const s32 v113 = min(v55, 5);
+                    const s64 v114 = convert<s64>(v113);
+                    const s64 v115 = convert<s64>(v112);
+                    const s64 v116 = as<s64>(as<u64>(v114) * as<u64>(20ll));
+                    const s64 v117 = as<s64>(as<u64>(v116) + as<u64>(v115));
+                    const float v118 = p0[v117];
+                    const s32 v119 = min(v64, 19);
+                    const s32 v120 = min(v63, 5);
+                    const s64 v121 = convert<s64>(v120);
+                    const s64 v122 = convert<s64>(v119);
+                    const s64 v123 = as<s64>(as<u64>(v121) * as<u64>(20ll));
+                    const s64 v124 = as<s64>(as<u64>(v123) + as<u64>(v122));
+                    const float v125 = p0[v124];
+                    const s32 v126 = min(v72, 19);
+                    const s32 v127 = min(v71, 5);
+                    const s64 v128 = convert<s64>(v127);
+                    const s64 v129 = convert<s64>(v126);
+                    const s64 v130 = as<s64>(as<u64>(v128) * as<u64>(20ll));
+                    const s64 v131 = as<s64>(as<u64>(v130) + as<u64>(v129));
+                    const float v132 = p0[v131];
+                    const s32 v133 = min(v80, 19);
+                    const s32 v134 = min(v79, 5);
+                    const s64 v135 = convert<s64>(v134);
+                    const s64 v136 = convert<s64>(v133);
+                    const s64 v137 = as<s64>(as<u64>(v135) * as<u64>(20ll));
+                    const s64 v138 = as<s64>(as<u64>(v137) + as<u64>(v136));
+                    const float v139 = p0[v138];
+                    const s32 v140 = min(v88, 19);
+                    const s32 v141 = min(v87, 5);
+                    const s64 v142 = convert<s64>(v141);
+                    const s64 v143 = convert<s64>(v140);
+                    const s64 v144 = as<s64>(as<u64>(v142) * as<u64>(20ll));
+                    const s64 v145 = as<s64>(as<u64>(v144) + as<u64>(v143));
+                    const float v146 = p0[v145];
+                    const s32 v147 = min(v96, 19);
+                    const s32 v148 = min(v95, 5);
+                    const s64 v149 = convert<s64>(v148);
+                    const s64 v150 = convert<s64>(v147);
+                    const s64 v151 = as<s64>(as<u64>(v149) * as<u64>(20ll));
+                    const s64 v152 = as<s64>(as<u64>(v151) + as<u64>(v150));
+                    const float v153 = p0[v152];
+                    m8[v38] = v104;
+                    m8[v46] = v111;
+                    m8[v54] = v118;
+                    m8[v62] = v125;
+                    m8[v70] = v132;
+                    m8[v78] = v139;
+                    m8[v86] = v146;
+                    m8[v94] = v153;
+                }
+                __syncthreads();
+                const u8 v167 = (u8)(v27 < 20);
+                if (v167) {
+                    const s32 v170 = as<s32>(as<u32>(v10) * as<u32>(9));
+                    const s64 v171 = convert<s64>(v27);
+                    const s64 v172 = as<s64>(as<u64>(v16) * as<u64>(20ll));
+                    const s64 v173 = as<s64>(as<u64>(v172) + as<u64>(v171));
+                    const float v174 = m8[v170];
+                    const float v175 = m17[0ll];
+                    const float v176 = v175 + v174;
+                    m17[0ll] = v176;
+                    m8[v170] = v176;
+                }
+                float m181[1];
+                m181[0ll] = 0.0f;
+                for (s64 i183 = 0; i183 < 7ll; ++i183) {
+                    const s64 v184 = as<s64>(as<u64>(1ll) + as<u64>(i183));
+                    const s32 v185 = convert<s32>(v184);
+                    const s32 v186 = as<s32>(as<u32>(v27) + as<u32>(v185));
+                    const u8 v187 = (u8)(v186 < 20);
+                    if (v187) {
+                        const s32 v190 = as<s32>(as<u32>(v10) * as<u32>(9));
+                        const s32 v191 = as<s32>(as<u32>(v190) + as<u32>(v185));
+                        const s64 v192 = convert<s64>(v186);
+                        const s64 v193 = as<s64>(as<u64>(v16) * as<u64>(20ll));
+                        const s64 v194 = as<s64>(as<u64>(v193) + as<u64>(v192));
+                        const float v195 = m8[v191];
+                        const float v196 = m181[0ll];
+                        const float v197 = v196 + v195;
+                        const float v198 = m17[0ll];
+                        const float v199 = v198 + v197;
+                        m181[0ll] = v197;
+                        m8[v191] = v199;
+                    }
+                }
+                const float v204 = m17[0ll];
+                const float v205 = m181[0ll];
+                const float v206 = m22[0ll];
+                const float v207 = v205 + v206;
+                const float v208 = v204 + v207;
+                const float v209 = v208 - v204;
+                const float v210 = v207 - v209;
+                const float v211 = v210 - v210;
+                const u8 v212 = (u8)(v211 == v211);
+                const float v213 = v212 ? v210 : 0.0f;
+                m22[0ll] = v213;
+                m17[0ll] = v208;
+                __syncthreads();
+                for (s64 i217 = 0; i217 < 1ll; ++i217) {
+                    const s32 v218 = convert<s32>(i217);
+                    const s32 v219 = as<s32>(as<u32>(v218) << 5);
+                    const s32 v220 = as<s32>(as<u32>(v219) + as<u32>(v10));
+                    const s32 v222 = v220 & 7;
+                    const s32 v223 = v220 >> 3;
+                    const s32 v225 = as<s32>(as<u32>(v223) * as<u32>(9));
+                    const s32 v226 = as<s32>(as<u32>(v225) + as<u32>(v222));
+                    const s32 v227 = as<s32>(as<u32>(v12) + as<u32>(v223));
+                    const s32 v228 = as<s32>(as<u32>(v27) + as<u32>(v222));
+                    const s32 v230 = as<s32>(as<u32>(v220) + as<u32>(4));
+                    const s32 v231 = v230 & 7;
+                    const s32 v232 = v230 >> 3;
+                    const s32 v233 = as<s32>(as<u32>(v232) * as<u32>(9));
+                    const s32 v234 = as<s32>(as<u32>(v233) + as<u32>(v231));
+                    const s32 v235 = as<s32>(as<u32>(v12) + as<u32>(v232));
+                    const s32 v236 = as<s32>(as<u32>(v27) + as<u32>(v231));
+                    const s32 v238 = as<s32>(as<u32>(v220) + as<u32>(8));
+                    const s32 v239 = v238 & 7;
+                    const s32 v240 = v238 >> 3;
+                    const s32 v241 = as<s32>(as<u32>(v240) * as<u32>(9));
+                    const s32 v242 = as<s32>(as<u32>(v241) + as<u32>(v239));
+                    const s32 v243 = as<s32>(as<u32>(v12) + as<u32>(v240));
+                    const s32 v244 = as<s32>(as<u32>(v27) + as<u32>(v239));
+                    const s32 v246 = as<s32>(as<u32>(v220) + as<u32>(12));
+                    const s32 v247 = v246 & 7;
+                    const s32 v248 = v246 >> 3;
+                    const s32 v249 = as<s32>(as<u32>(v248) * as<u32>(9));
+                    const s32 v250 = as<s32>(as<u32>(v249) + as<u32>(v247));
+                    const s32 v251 = as<s32>(as<u32>(v12) + as<u32>(v248));
+                    const s32 v252 = as<s32>(as<u32>(v27) + as<u32>(v247));
+                    const s32 v254 = as<s32>(as<u32>(v220) + as<u32>(16));
+                    const s32 v255 = v254 & 7;
+                    const s32 v256 = v254 >> 3;
+                    const s32 v257 = as<s32>(as<u32>(v256) * as<u32>(9));
+                    const s32 v258 = as<s32>(as<u32>(v257) + as<u32>(v255));
+                    const s32 v259 = as<s32>(as<u32>(v12) + as<u32>(v256));
+                    const s32 v260 = as<s32>(as<u32>(v27) + as<u32>(v255));
+                    const s32 v261 = as<s32>(as<u32>(v220) + as<u32>(20));
+                    const s32 v262 = v261 & 7;
+                    const s32 v263 = v261 >> 3;
+                    const s32 v264 = as<s32>(as<u32>(v263) * as<u32>(9));
+                    const s32 v265 = as<s32>(as<u32>(v264) + as<u32>(v262));
+                    const s32 v266 = as<s32>(as<u32>(v12) + as<u32>(v263));
+                    const s32 v267 = as<s32>(as<u32>(v27) + as<u32>(v262));
+                    const s32 v269 = as<s32>(as<u32>(v220) + as<u32>(24));
+                    const s32 v270 = v269 & 7;
+                    const s32 v271 = v269 >> 3;
+                    const s32 v272 = as<s32>(as<u32>(v271) * as<u32>(9));
+                    const s32 v273 = as<s32>(as<u32>(v272) + as<u32>(v270));
+                    const s32 v274 = as<s32>(as<u32>(v12) + as<u32>(v271));
+                    const s32 v275 = as<s32>(as<u32>(v27) + as<u32>(v270));
+                    const s32 v277 = as<s32>(as<u32>(v220) + as<u32>(28));
+                    const s32 v278 = v277 & 7;
+                    const s32 v279 = v277 >> 3;
+                    const s32 v280 = as<s32>(as<u32>(v279) * as<u32>(9));
+                    const s32 v281 = as<s32>(as<u32>(v280) + as<u32>(v278));
+                    const s32 v282 = as<s32>(as<u32>(v12) + as<u32>(v279));
+                    const s32 v283 = as<s32>(as<u32>(v27) + as<u32>(v278));
+                    const u8 v285 = (u8)(v227 < 6);
+                    const u8 v286 = (u8)(v228 < 20);
+                    const u8 v287 = v285 & v286;
+                    if (v287) {
+                        const s32 v289 = min(v227, 5);
+                        const s64 v290 = convert<s64>(v289);
+                        const s64 v291 = convert<s64>(v228);
+                        const float v292 = m8[v226];
+                        const s64 v293 = as<s64>(as<u64>(v290) * as<u64>(20ll));
+                        const s64 v294 = as<s64>(as<u64>(v293) + as<u64>(v291));
+                        p1[v294] = v292;
+                    }
+                    const u8 v297 = (u8)(v235 < 6);
+                    const u8 v298 = (u8)(v236 < 20);
+                    const u8 v299 = v297 & v298;
+                    if (v299) {
+                        const s32 v301 = min(v235, 5);
+                        const s64 v302 = convert<s64>(v301);
+                        const s64 v303 = convert<s64>(v236);
+                        const float v304 = m8[v234];
+                        const s64 v305 = as<s64>(as<u64>(v302) * as<u64>(20ll));
+                        const s64 v306 = as<s64>(as<u64>(v305) + as<u64>(v303));
+                        p1[v306] = v304;
+                    }
+                    const u8 v309 = (u8)(v243 < 6);
+                    const u8 v310 = (u8)(v244 < 20);
+                    const u8 v311 = v309 & v310;
+                    if (v311) {
+                        const s32 v313 = min(v243, 5);
+                        const s64 v314 = convert<s64>(v313);
+                        const s64 v315 = convert<s64>(v244);
+                        const float v316 = m8[v242];
+                        const s64 v317 = as<s64>(as<u64>(v314) * as<u64>(20ll));
+                        const s64 v318 = as<s64>(as<u64>(v317) + as<u64>(v315));
+                        p1[v318] = v316;
+                    }
+                    const u8 v321 = (u8)(v251 < 6);
+                    const u8 v322 = (u8)(v252 < 20);
+                    const u8 v323 = v321 & v322;
+                    if (v323) {
+                        const s32 v325 = min(v251, 5);
+                        const s64 v326 = convert<s64>(v325);
+                        const s64 v327 = convert<s64>(v252);
+                        const float v328 = m8[v250];
+                        const s64 v329 = as<s64>(as<u64>(v326) * as<u64>(20ll));
+                        const s64 v330 = as<s64>(as<u64>(v329) + as<u64>(v327));
+                        p1[v330] = v328;
+                    }
+                    const u8 v333 = (u8)(v259 < 6);
+                    const u8 v334 = (u8)(v260 < 20);
+                    const u8 v335 = v333 & v334;
+                    if (v335) {
+                        const s32 v337 = min(v259, 5);
+                        const s64 v338 = convert<s64>(v337);
+                        const s64 v339 = convert<s64>(v260);
+                        const float v340 = m8[v258];
+                        const s64 v341 = as<s64>(as<u64>(v338) * as<u64>(20ll));
+                        const s64 v342 = as<s64>(as<u64>(v341) + as<u64>(v339));
+                        p1[v342] = v340;
+                    }
+                    const u8 v345 = (u8)(v266 < 6);
+                    const u8 v346 = (u8)(v267 < 20);
+                    const u8 v347 = v345 & v346;
+                    if (v347) {
+                        const s32 v349 = min(v266, 5);
+                        const s64 v350 = convert<s64>(v349);
+                        const s64 v351 = convert<s64>(v267);
+                        const float v352 = m8[v265];
+                        const s64 v353 = as<s64>(as<u64>(v350) * as<u64>(20ll));
+                        const s64 v354 = as<s64>(as<u64>(v353) + as<u64>(v351));
+                        p1[v354] = v352;
+                    }
+                    const u8 v357 = (u8)(v274 < 6);
+                    const u8 v358 = (u8)(v275 < 20);
+                    const u8 v359 = v357 & v358;
+                    if (v359) {
+                        const s32 v361 = min(v274, 5);
+                        const s64 v362 = convert<s64>(v361);
+                        const s64 v363 = convert<s64>(v275);
+                        const float v364 = m8[v273];
+                        const s64 v365 = as<s64>(as<u64>(v362) * as<u64>(20ll));
+                        const s64 v366 = as<s64>(as<u64>(v365) + as<u64>(v363));
+                        p1[v366] = v364;
+                    }
+                    const u8 v369 = (u8)(v282 < 6);
+                    const u8 v370 = (u8)(v283 < 20);
+                    const u8 v371 = v369 & v370;
+                    if (v371) {
+                        const s32 v373 = min(v282, 5);
+                        const s64 v374 = convert<s64>(v373);
+                        const s64 v375 = convert<s64>(v283);
+                        const float v376 = m8[v281];
+                        const s64 v377 = as<s64>(as<u64>(v374) * as<u64>(20ll));
+                        const s64 v378 = as<s64>(as<u64>(v377) + as<u64>(v375));
+                        p1[v378] = v376;
+                    }
+                }
+                __syncthreads();
+            }
+        }
+    }
+}
