@@ -2,7 +2,7 @@
 # Random programs on the CPU, by seed: usage scripts/nightly.sh [PROGRAMS] [FIRST_SEED].
 # 100,000 by default, from a first seed that differs from day to day. Each instruction set runs all of them:
 # the ladder with gradients, then programs on fresh devices beside used ones (a tenth). A failure prints
-# ZYX_SEED=n, which replays that program alone.
+# ZYX_SEED=n, which replays that program alone. Then the whole of every suite that .ci/run samples.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 programs=${1:-100000}
@@ -21,3 +21,9 @@ ZYX_MUTANTS=$((programs / 20)) cargo test --release -q -p zyx-io --test memory
 ZYX_MUTANTS=$((programs / 20)) cargo test --release -q -p zyx-data --features image --lib images
 # Models changed at random.
 ZYX_ONNX_HOSTILE=$((programs / 100)) cargo test --release -q -p zyx-onnx --lib hostile
+# What .ci/run samples: with the emulated processors, 64-bit Arm and Windows in full.
+export ZYX_FULL=1
+scripts/test.sh
+scripts/test-python.sh
+scripts/test-packages.sh
+scripts/check-targets.sh
