@@ -99,7 +99,7 @@ sample() {
             n = count = heavy = 0
             three = split(apis, names)
             for (i = 1; i <= three; i++) if (names[i] == api) turn = i
-            split("indices::all fourier::transforms functional::values gradient::layers gradient_ops::ordered gradient_ops::places", names)
+            split("checked indices::all fourier::transforms functional::values gradient::layers gradient_ops::ordered gradient_ops::places", names)
             for (i in names) long["conformance::" names[i]]
         }
         {
