@@ -2,7 +2,7 @@
 # Random programs on the CPU, by seed: usage scripts/nightly.sh [PROGRAMS] [FIRST_SEED].
 # 100,000 by default, from a first seed that differs from day to day. Each instruction set runs all of them:
 # the ladder with gradients, then programs on fresh devices beside used ones (a tenth). A failure prints
-# ZYX_SEED=n, which replays that program alone.
+# ZYX_SEED=n, which replays that program alone. Then the whole of every suite that .ci/run samples.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 programs=${1:-100000}
@@ -42,3 +42,13 @@ ZYX_ONNX_NODES=$cases/contrib cargo test --release -q -p zyx --features onnx --t
 # Ctrl-C at random moments.
 step="Ctrl-C in Python"
 ZYX_SIGNALS=500 scripts/test-python.sh -k test_interrupts
+# Plans of every operation at awkward sizes.
+step="awkward sizes"
+ZYX_ONLY=, cargo test --release -q -p zyx-tests --test floor -- --exact no_size_is_special
+# What .ci/run samples: with the emulated processors, 64-bit Arm and Windows in full.
+step="what CI samples"
+export ZYX_FULL=1
+scripts/test.sh
+scripts/test-python.sh
+scripts/test-packages.sh
+scripts/check-targets.sh

@@ -6,7 +6,8 @@
 # Installs drivers for CPUs (OpenCL, Vulkan) where the system allows it. Devices and tools named in
 # ZYX_REQUIRE must be present; unset, it names the interpreter, the CPU, and each API whose driver
 # could be installed, `nvrtc`, `cc` and `spirv-val` likewise; all of them in CI (CI=true). ZYX_LANES test binaries run at once, as many as there are cores if unset.
-# ZYX_FULL=1 leaves nothing out that would take long: the emulated processors are then required.
+# ZYX_FULL=1 leaves nothing out that would take long: the emulated processors are then required. Otherwise
+# suites on devices that compile slowly run a sample of their cases, which ZYX_SAMPLE=n chooses (unset, the day).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/absent.sh
@@ -85,15 +86,51 @@ job() {
     echo "$name|${binary#*|}|$environment|$*" >>"$work/queue"
 }
 
-# Runs one line of the queue in its package's folder; what it prints appears in one piece.
+# sample API: a part of the names of an API's conformance suite, in a file. Of each case with dtypes: bool, f32, f64,
+# one of the halves, one of the integers of 8 and 16 bits, and one of 32 and 64. Of the cases that take longest without
+# a dtype: those of one API of three.
+apis=(opencl wgpu vulkan)
+sample() {
+    local binary
+    binary=$(grep "/backend-$1/conformance|" "$work/binaries") || return 0
+    "${binary#*|}" --list --format terse | sed -n 's/: test$//p' |
+        awk -v sample="$ZYX_SAMPLE" -v api="$1" -v apis="${apis[*]}" '
+        BEGIN {
+            n = count = heavy = 0
+            three = split(apis, names)
+            for (i = 1; i <= three; i++) if (names[i] == api) turn = i
+            split("checked indices::all fourier::transforms functional::values gradient::layers gradient_ops::ordered gradient_ops::places", names)
+            for (i in names) long["conformance::" names[i]]
+        }
+        {
+            dtype = test = $0
+            if (test in long) { if ((heavy++ + sample + turn) % three == 0) print; next }
+            if (!sub(/.*::dtype_[0-9]+_DType__/, "", dtype)) { print; next }
+            sub(/::dtype_.*/, "", test)
+            class = dtype
+            if (dtype ~ /^B?F16$/) class = "half"
+            else if (dtype ~ /^[UI](8|16)$/) class = "narrow"
+            else if (dtype ~ /^[UI]/) class = "wide"
+            if (!(test in cases)) cases[test] = count++
+            class = test " " class
+            if (!(class in members)) { classes[n] = class; offset[n++] = cases[test] + sample }
+            tests[class, members[class]++] = $0
+        }
+        END { for (i = 0; i < n; i++) print tests[classes[i], offset[i] % members[classes[i]]] }' >"$work/sample-$1"
+    echo "@$work/sample-$1"
+}
+
+# Runs one line of the queue in its package's folder; what it prints appears in one piece. `@FILE` stands for the exact
+# names of tests in a file.
 run_job() {
-    local binary name environment arguments log rc=0
+    local binary name environment arguments log names= rc=0
     IFS='|' read -r name binary environment arguments <<<"$1"
     local TIMEFORMAT='%R s, %U s of processor time' took
     log=$(mktemp -p "$work")
+    [[ $arguments != @* ]] || names="--exact $(<"${arguments#@}")"
     # Words of both are options and names of tests, none with a space.
     # shellcheck disable=SC2086
-    took=$({ time env -C "${name%/*}" $environment "$binary" $arguments >"$log" 2>&1; } 2>&1) || rc=$?
+    took=$({ time env -C "${name%/*}" $environment "$binary" ${names:-$arguments} >"$log" 2>&1; } 2>&1) || rc=$?
     # A filter that matches nothing is a mistake, which libtest does not call one.
     [ -z "$arguments" ] || ! grep -q '^running 0 tests' "$log" || rc=1
     exec 9>"$work/lock"
@@ -112,9 +149,15 @@ export -f run_job
 # Mesa's driver for CPUs compiles in half the time for vectors of 128 bits, and in four fifths of
 # that without LLVM's passes; programs and cases of F32 have it as it is.
 mesa="LP_NATIVE_VECTOR_WIDTH=128 GALLIVM_PERF=nopt"
-job backend-opencl/conformance ""
-job backend-wgpu/conformance "$mesa"
-job backend-vulkan/conformance "$mesa"
+export ZYX_SAMPLE=${ZYX_SAMPLE-$(($(date +%s) / 86400))}
+echo "test.sh: conformance on OpenCL, wgpu and Vulkan: ZYX_SAMPLE=$ZYX_SAMPLE"
+for api in "${apis[@]}"; do
+    cases=
+    [ "${ZYX_FULL-0}" = 1 ] || cases=$(sample "$api")
+    environment=$mesa
+    [ "$api" != opencl ] || environment=
+    job "backend-$api/conformance" "$environment" $cases
+done
 job backend-vulkan/conformance "" --quiet ladder \
     {elementwise::unary,matmul::shapes,reduce::axes,movement::compositions,index::gather}::dtype_12_DType__F32
 # Devices with nothing optional: of the cases there are by dtype those of F16 and F32, without what

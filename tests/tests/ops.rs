@@ -343,6 +343,8 @@ cell says something else than the cases of the suite (`tests/src/cases`) do.\n\n
   0.1 s for a kernel: six minutes for all on PoCL, and as much on wgpu and lavapipe (two cores, November 2026, all as compared). These\n\
   rows are made of the graph's few operations, which every backend computes in all dtypes.\n\
 - blank: refused, with an error that says so.\n\n\
+A run is one of the whole suite, as `cargo test` and `scripts/nightly.sh` make. `scripts/test.sh`, and CI with it, samples OpenCL, Vulkan\n\
+and wgpu by the day: of each case `bool`, `f32`, `f64`, one half, one integer of 8 or 16 bits and one of 32 or 64; the longest cases rotate.\n\n\
 The bound is how far from the exact result an element may be, and what the cases compare with (`tests/src/bounds.rs` and the op table):\n\
 `exact` not at all; `rounded` correctly rounded; a number so many units in its last place; a number \"of max\" so many at the largest of\n\
 1, the result, and what it is sensitive to. Halves are computed in `f32` and rounded. A sum of `n` numbers is within `n u sum |x|`, `u` half\n\
