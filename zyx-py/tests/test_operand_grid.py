@@ -144,7 +144,7 @@ def layouts(array):
     yield np.full_like(array, 2), zyx.full(array.shape, 2 if dtype != "bool" else True, dtype=dtype)
 
 
-@pytest.mark.parametrize("name", [name for name in calls() if name not in ("tracked", "realize", "to_bytes")])
+@pytest.mark.parametrize("name", [name for name in calls() if name not in ("tracked", "to_bytes")])
 def test_elements_alone_count(name):
     # A case of each call, by chance but always the same, and one operand of it held in three other ways.
     function, wrong = lookup(LIBRARY, name), []

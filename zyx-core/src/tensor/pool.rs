@@ -420,7 +420,7 @@ impl Tensor {
             } else {
                 let [start, end, _] = pieces(n, m, self.device())?;
                 y = y.sum_pieces(axis, m)?;
-                y = y.div(&y.along(axis, &end.sub(&start)?.cast(y.dtype())))?;
+                y = y.div(y.along(axis, &end.sub(&start)?.cast(y.dtype())))?;
             }
         }
         Ok(y.cast(x.dtype()))
@@ -518,13 +518,13 @@ fn pieces(n: usize, m: usize, device: &Device) -> Result<[Tensor; 3]> {
     // A piece begins a multiple of gcd(n, m) / m after an element.
     let longest = match n % m {
         0 => n / m,
-        rest if m % rest == 0 => n / m + 1,
+        rest if m.is_multiple_of(rest) => n / m + 1,
         _ => n / m + 2,
     };
     let (extent, count) = (n as i64, m as i64);
     let start = Tensor::iota(m, DType::I64, device).mul(extent)?;
     let end = start.add(extent + count - 1)?.trunc_divide(count)?;
     let start = start.trunc_divide(count)?;
-    let place = start.unsqueeze(-1)?.add(&Tensor::iota(longest, DType::I64, device))?;
+    let place = start.unsqueeze(-1)?.add(Tensor::iota(longest, DType::I64, device))?;
     Ok([start, end, place])
 }

@@ -34,8 +34,11 @@ pub(super) fn spread_vectors(draft: &mut Draft, caps: &Caps, nest: usize) -> boo
     wanted.into_iter().any(|lanes| {
         // Fewer iterations than threads gain from more threads, not from wider loads.
         let enough = || draft.knobs.lanes > 0 || n / lanes >= caps.threads as i64 / 4;
+        if lanes < 2 || n < lanes || !enough() {
+            return false;
+        }
         let whole = n / lanes * lanes;
-        if lanes < 2 || !enough() || whole == 0 || whole < n && !caps.has_few_threads() {
+        if whole < n && !caps.has_few_threads() {
             return false;
         }
         let mut wide = draft.fork();
