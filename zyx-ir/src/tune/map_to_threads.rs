@@ -134,6 +134,8 @@ fn row_vectors(draft: &Draft, caps: &Caps, nest: usize) -> Option<Draft> {
 /// Gives each thread a few iterations, whose loads are under way together: neighbours take neighbouring ones in every turn.
 /// `false` where iterations do more than read, compute and write side by side.
 pub(super) fn spread_turns(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
+    let in_rows = is_of_rows(&draft.kernel, nest);
+    merge_all(draft, nest);
     let mut turns = draft.fork();
     // Indices of loops that were merged.
     turns.whole(&simplify::PASS);
@@ -142,7 +144,8 @@ pub(super) fn spread_turns(draft: &mut Draft, caps: &Caps, nest: usize) -> bool 
     let (Some(n), true) = (l.len, l.innermost) else { return false };
     let size = (l.end - l.open.idx()) as i64;
     let fits = TURNS * size <= MAX_TURNED && n / TURNS >= caps.threads as i64 / 4;
-    if caps.threads < NARROW_THREADS || !fits || !writes_side_by_side(&turns.kernel, &l) {
+    let beside = writes_side_by_side(&turns.kernel, &l, in_rows);
+    if caps.threads < NARROW_THREADS || !fits || !beside {
         return false;
     }
     // A number of threads that divides the iterations spares guards.
@@ -169,14 +172,24 @@ pub(super) fn spread_turns(draft: &mut Draft, caps: &Caps, nest: usize) -> bool 
     true
 }
 
-/// Whether neighbouring iterations of a loop write neighbouring elements, and no loop or branch is in it.
-fn writes_side_by_side(kernel: &Kernel, l: &LoopInfo) -> bool {
+/// Whether the innermost loop of a nest writes neighbouring elements, enough for all threads that run together.
+fn is_of_rows(kernel: &Kernel, nest: usize) -> bool {
+    let list = loops(kernel);
+    let root = list.iter().find(|l| l.open == roots(kernel)[nest]);
+    let row = root.and_then(|root| list.iter().rfind(|l| l.open >= root.open && l.end <= root.end));
+    let long = row.filter(|l| l.innermost && l.len.is_some_and(|n| n >= TOGETHER));
+    long.is_some_and(|l| writes_side_by_side(kernel, l, false))
+}
+
+/// Whether neighbouring iterations of a loop write neighbouring elements, and no loop or branch is in it. `known` if they
+/// do but at the ends of rows, whose number the loop finds by a quotient.
+fn writes_side_by_side(kernel: &Kernel, l: &LoopInfo, known: bool) -> bool {
     let Some(variance) = Variance::of(kernel, l) else { return false };
     l.body().all(|i| match kernel.op(Value(i as u32)) {
         Op::Load { order: Order::Plain, .. } => true,
         Op::Store { order: Order::Plain, index, .. } => {
             let (index, _) = kernel.unguarded(index);
-            variance.form(index) == Form::Linear(1)
+            known || variance.form(index) == Form::Linear(1)
         }
         op => op.is_pure(),
     })
@@ -301,5 +314,27 @@ mod tests {
             let (expected, found) = (run(&kernel, &input, &[]), run(&tuned, &input, &[]));
             compare(&kernel, (&expected, &found), None).unwrap();
         }
+    }
+
+    /// A kernel of several sizes finds rows by quotients, and its strides are not known.
+    #[test]
+    fn maps_of_several_sizes_take_turns() {
+        use crate::ir::{Family, Outline, Verified};
+        let caps = Caps {
+            simt: true,
+            max_local: 64,
+            max_groups: [1 << 20; 3],
+            threads: 1 << 13,
+            ..Caps::default()
+        };
+        let outline =
+            |rows, columns| Outline::of(&Verified::new(&scaled(rows, columns)).unwrap()).unwrap();
+        let family = Family::new(&outline(300, 515), false).with(&outline(311, 517));
+        let own = outline(311, 517);
+        let padded = family.padded(&own, "padded").unwrap().verify().unwrap();
+        let family = family.of_padded(&own, &Outline::with_lengths(&padded).unwrap()).unwrap();
+        let general = crate::tune::optimize(&family.kernel("general").unwrap(), &caps);
+        let stored = general.ops().iter().filter(|op| matches!(op, Op::Store { .. })).count();
+        assert_eq!(stored, 4, "{general}");
     }
 }

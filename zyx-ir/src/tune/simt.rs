@@ -130,7 +130,6 @@ pub(super) static STRATEGIES: [Strategy; 13] = [
         name: "turns",
         apply: |draft, caps, at| {
             claim_updates(draft, caps, at.nest);
-            merge_all(draft, at.nest);
             spread_turns(draft, caps, at.nest)
         },
     },
