@@ -61,7 +61,10 @@ fn work_under_way_ends_and_can_be_done_again() {
             heard += 1;
             assert!(time < Duration::from_secs(1), "after {delay} ms: {time:?}");
         }
+        // A request that came when the work had ended ends nothing else.
+        ENDS.store(false, Relaxed);
         right(&y);
+        ENDS.store(true, Relaxed);
     }
     assert!(heard >= 4, "{heard} of 7 ended");
     // The program goes on: the work is done again.

@@ -195,8 +195,11 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     // PoCL 3.1 runs such a kernel out of its buffers.
     caps.branched_barriers = !facts.cpu;
     if facts.cpu {
-        // To PoCL 3.1 what rounds an infinite constant is unreachable.
-        caps.unary[UnaryOp::Round as usize] = DTypeSet::ALL.without(DTypeSet::of(&[F16, F32, F64]));
+        // To PoCL 3.1 what rounds an infinite constant is unreachable, and its circular functions of vectors are wrong
+        // for small numbers beside a large one.
+        for op in [UnaryOp::Round, UnaryOp::Sin, UnaryOp::Cos, UnaryOp::Tan] {
+            caps.unary[op as usize] = DTypeSet::ALL.without(DTypeSet::of(&[F16, F32, F64]));
+        }
     }
     caps.progress = if facts.go_on { Progress::Occupancy } else { Progress::None };
     caps.fast_fma = facts.fma;

@@ -82,7 +82,7 @@ ONE | f(x) | is_inf | m.isinf(x)
 ONE | f(x) | is_finite | m.isfinite(x)
 ONE | f(x) | rank | x.dim()
 ONE | f(x) | to_vec | x.flatten().tolist()
-ONE | f(x) | cpu | x
+ONE | f(x) | cpu realize | x
 ONE | f(x) | item
 ONE | f(x) | numpy | x.numpy()
 ONE | f(x) | tracked | x
@@ -488,7 +488,7 @@ _WHY = {
     "is about gradients, whose tests are elsewhere": "backward grad grad_with gradient is_grad_enabled requires_grad_ with_gradient clip_norm clip_value",
     "is about files": "load load_npy load_npz load_pytorch load_safetensors open_gguf open_safetensors safetensors_from_bytes safetensors_to_bytes "
     "save save_npy save_npz save_safetensors",
-    "is about devices and plans": "device devices explain is_realized pin_memory realize realize_all to_device",
+    "is about devices and plans": "device devices explain is_realized pin_memory realize_all to_device",
     "is about memory of others, whose tests are elsewhere": "from_dlpack xp.from_dlpack",
     "is tested in test_pytorch_ways.py": "byte char clamp_max clamp_min fill new_empty positive reshape_as rsub "
     "tensorsolve",
