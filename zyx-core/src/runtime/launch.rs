@@ -97,7 +97,7 @@ impl Device {
         let long = commands.iter().any(|command| command.program.parts() > 1);
         let measured = profile.is_some() || self.is_traced();
         if !measured && !long {
-            // The CPU runs commands at once, and may be stopped between them.
+            // The CPU executes commands synchronously, so a request can stop it between two of them.
             let apart = in_place && self.info().kind == DeviceKind::Cpu && Watch::here().may_stop();
             let (before, rest) = commands.split_at(if apart { commands.len() - 1 } else { 0 });
             if apart {

@@ -20,8 +20,8 @@ const TOGETHER: i64 = 32;
 const TURNS: i64 = 4;
 const MAX_TURNED: i64 = 256;
 
-/// Gives each thread as many consecutive iterations as a load brings at once; the few that are left over are a nest of
-/// their own where threads are few, elsewhere [`spread_turns`] takes them all. `false` if accesses are not consecutive.
+/// Gives each thread as many consecutive iterations as a vector has lanes. The remaining iterations are a nest of their own
+/// where threads are few; elsewhere [`spread_turns`] takes them all. `false` if accesses are not consecutive.
 pub(super) fn spread_vectors(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
     let root = roots(&draft.kernel)[nest];
     let Some(l) = find_loop(&draft.kernel, Some(root)) else { return false };
