@@ -322,7 +322,7 @@ fn sorted(nodes: Vec<Node>, is_given: impl Fn(&Arc<str>) -> bool) -> Vec<Node> {
 }
 
 /// Every name of this scope that a node reads, also within its graphs.
-fn names_read(node: &Node, read: &mut Vec<Arc<str>>) {
+pub(crate) fn names_read(node: &Node, read: &mut Vec<Arc<str>>) {
     read.extend(node.inputs.iter().flatten().cloned());
     for attribute in node.attributes.values() {
         if let Attribute::Graph(graph) = attribute {

@@ -35,6 +35,7 @@ mod ops;
 )]
 mod proto;
 mod read;
+mod replay;
 mod run;
 mod scan;
 #[cfg(test)]

@@ -9,20 +9,19 @@ use crate::proto::{
 };
 use crate::proto::{tensor_proto::DataType, tensor_shape_proto::dimension, type_proto};
 use crate::read::{Source, damaged, dtype};
+use crate::replay::Replay;
 use crate::run::Run;
 use crate::scan;
 use crate::value::Value;
 use prost::bytes::{Buf, Bytes};
 use prost::{DecodeError, Message};
-use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use zyx_core::{DType, Device, Error, Jit, Result, Tensor};
+use zyx_core::{DType, Device, Error, Result, Tensor};
 
 /// An ONNX model on a device.
 ///
@@ -30,52 +29,14 @@ use zyx_core::{DType, Device, Error, Jit, Result, Tensor};
 /// replayed. [`graph`](Model::graph) is the way to everything else: it gives pending values, which more can be made of
 /// and which can be differentiated.
 pub struct Model {
-    parts: Arc<Parts>,
-    inputs: Vec<Port>,
-    outputs: Vec<Port>,
-    parameters: BTreeMap<Arc<str>, Tensor>,
-    replay: Jit<Trace>,
-    /// Whether it has turned out that the graph depends on more than shapes.
-    is_dynamic: AtomicBool,
-}
-
-type Trace = Box<dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync>;
-
-/// What replaying shares with the model.
-struct Parts {
-    graph: Graph,
+    graph: Arc<Graph>,
     device: Device,
     /// Bytes of host memory that a run may take.
     limit: usize,
-    has_read: AtomicBool,
-    has_drawn: AtomicBool,
-}
-
-impl Parts {
-    fn evaluate(&self, inputs: impl IntoIterator<Item = (Arc<str>, Value)>) -> Result<Vec<Value>> {
-        let run = Run {
-            device: &self.device,
-            budget: Budget::new(self.limit),
-            has_read: Cell::new(false),
-            has_drawn: Cell::new(false),
-        };
-        let outputs = run.graph(&self.graph, inputs, None, None);
-        if run.has_read.get() {
-            self.has_read.store(true, Relaxed);
-        }
-        if run.has_drawn.get() {
-            self.has_drawn.store(true, Relaxed);
-        }
-        outputs
-    }
-
-    fn tensor(&self, value: Value) -> Result<Tensor> {
-        match value {
-            Value::Tensor(tensor) => Ok(tensor),
-            Value::Host(host) => host.tensor(&self.device),
-            other => Err(damaged("output", format!("it is {}, no tensor", other.kind()))),
-        }
-    }
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+    parameters: BTreeMap<Arc<str>, Tensor>,
+    replay: Replay,
 }
 
 /// An input or output as a model declares it.
@@ -329,24 +290,15 @@ impl Model {
                 _ => {}
             }
         }
-        let parts = Parts {
-            graph: read,
+        Ok(Model {
+            graph: Arc::new(read),
             device: device.clone(),
             limit: reader.source.budget.limit(),
-            has_read: AtomicBool::new(false),
-            has_drawn: AtomicBool::new(false),
-        };
-        let parts = Arc::new(parts);
-        let (traced, names) = (parts.clone(), inputs.iter());
-        let names: Vec<Arc<str>> = names.map(|port| Arc::from(port.name.as_str())).collect();
-        let trace = move |tensors: &[Tensor]| {
-            let inputs = names.iter().cloned().zip(tensors.iter().cloned().map(Value::Tensor));
-            let outputs = traced.evaluate(inputs)?;
-            outputs.into_iter().map(|value| traced.tensor(value)).collect()
-        };
-        let replay = Jit::new(Box::new(trace) as Trace);
-        let is_dynamic = AtomicBool::new(false);
-        Ok(Model { parts, inputs, outputs, parameters, replay, is_dynamic })
+            inputs,
+            outputs,
+            parameters,
+            replay: Replay::default(),
+        })
     }
 
     /// What it must be given, in its order; inputs that have a value of their own are not among them.
@@ -361,13 +313,13 @@ impl Model {
 
     /// Where it runs.
     pub fn device(&self) -> &Device {
-        &self.parts.device
+        &self.device
     }
 
     /// How many nodes of each kind it has, within functions and graphs, too.
     pub fn operators(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
-        self.parts.graph.count(&mut counts, &mut HashMap::new());
+        self.graph.count(&mut counts, &mut HashMap::new());
         counts
     }
 
@@ -379,8 +331,8 @@ impl Model {
 
     /// The outputs, in order, for tensors by name: computed, and without history.
     ///
-    /// A model whose graph depends on shapes alone is planned once for each of them and replayed; one that branches on
-    /// values, or whose shapes depend on them, is evaluated node by node each time.
+    /// What a model computes between two nodes that read values is traced once for each shape, and replayed: all of a
+    /// model whose graph depends on shapes alone, and each branch of an `If`.
     ///
     /// # Errors
     /// As [`Model::graph`]; an output that is no tensor; what a device refuses.
@@ -389,26 +341,13 @@ impl Model {
         inputs: impl IntoIterator<Item = (&'a str, Tensor)>,
     ) -> Result<Vec<Tensor>> {
         let inputs = inputs.into_iter().map(|(name, tensor)| (name, Value::Tensor(tensor)));
-        let given = self.check(inputs)?;
-        let is_plain = given.len() == self.inputs.len();
-        if is_plain && !self.is_dynamic.load(Relaxed) {
-            let tensor = |port: &Port| match &given[port.name.as_str()] {
-                Value::Tensor(tensor) => Some(tensor),
-                _ => None,
-            };
-            let tensors: Vec<&Tensor> = self.inputs.iter().filter_map(tensor).collect();
-            match self.replay.call(&tensors) {
-                Err(_) if self.parts.has_read.load(Relaxed) => self.is_dynamic.store(true, Relaxed),
-                Err(error) => return Err(error),
-                // The next run draws other numbers.
-                Ok(_) if self.parts.has_drawn.load(Relaxed) => self.is_dynamic.store(true, Relaxed),
-                Ok(outputs) => return Ok(outputs),
-            }
-        }
-        let outputs =
-            self.parts.evaluate(given.into_iter().map(|(name, value)| (name.into(), value)))?;
-        let outputs: Vec<Tensor> =
-            outputs.into_iter().map(|value| self.parts.tensor(value)).collect::<Result<_>>()?;
+        let tensor = |value| match value {
+            Value::Tensor(tensor) => Ok(tensor),
+            Value::Host(host) => host.tensor(&self.device),
+            other => Err(damaged("output", format!("it is {}, no tensor", other.kind()))),
+        };
+        let outputs = self.evaluate(inputs, Some(&self.replay))?.into_iter().map(tensor);
+        let outputs: Vec<Tensor> = outputs.collect::<Result<_>>()?;
         Tensor::realize_all(&outputs)?;
         Ok(outputs.iter().map(Tensor::detach).collect())
     }
@@ -423,8 +362,16 @@ impl Model {
         &self,
         inputs: impl IntoIterator<Item = (&'a str, Value)>,
     ) -> Result<Vec<Value>> {
-        let given = self.check(inputs)?;
-        self.parts.evaluate(given.into_iter().map(|(name, value)| (name.into(), value)))
+        self.evaluate(inputs, None)
+    }
+
+    fn evaluate<'a>(
+        &self,
+        inputs: impl IntoIterator<Item = (&'a str, Value)>,
+        replay: Option<&Replay>,
+    ) -> Result<Vec<Value>> {
+        let given = self.check(inputs)?.into_iter().map(|(name, value)| (name.into(), value));
+        Run::new(&self.device, self.limit, replay).graph(&self.graph, given, None, None)
     }
 
     fn check<'a>(
@@ -443,7 +390,7 @@ impl Model {
                     return Err(damaged("model", reason));
                 }
                 Some(_) => {}
-                _ if self.parts.graph.inputs.iter().any(|known| &**known == name) => {}
+                _ if self.graph.inputs.iter().any(|known| &**known == name) => {}
                 _ => {
                     let names: Vec<_> = self.inputs.iter().map(Port::to_string).collect();
                     let names = names.join(", ");

@@ -6,6 +6,7 @@ use crate::graph::{Action, Graph, Node, within};
 use crate::host::Host;
 use crate::ops::Dequantized;
 use crate::read::damaged;
+use crate::replay::Replay;
 use crate::value::{TEXT_BYTES, Value};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -15,11 +16,13 @@ use zyx_core::{Device, Error, Result, Scalar, Tensor};
 
 /// Names and values of a graph that runs, and of those around it.
 pub(crate) struct Scope<'a> {
-    values: HashMap<Arc<str>, Value>,
+    pub(crate) values: HashMap<Arc<str>, Value>,
     graph: &'a Graph,
+    /// Whether inputs stand in the place of constants.
+    pub(crate) replaces_constants: bool,
     outer: Option<&'a Scope<'a>>,
     /// The attributes of the call, in a function.
-    call: Option<&'a BTreeMap<String, Attribute>>,
+    pub(crate) call: Option<&'a BTreeMap<String, Attribute>>,
     /// The integers that values of this scope stand for, which products are computed of.
     dequantized: RefCell<HashMap<Arc<str>, Arc<Dequantized>>>,
 }
@@ -46,10 +49,27 @@ impl Kept {
     }
 }
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
+    pub(crate) fn new(
+        values: HashMap<Arc<str>, Value>,
+        graph: &'a Graph,
+        outer: Option<&'a Scope<'a>>,
+        call: Option<&'a BTreeMap<String, Attribute>>,
+    ) -> Scope<'a> {
+        let replaces_constants = values.keys().any(|name| graph.constants.contains_key(name));
+        let dequantized = RefCell::default();
+        Scope { values, graph, replaces_constants, outer, call, dequantized }
+    }
+
+    /// A value, and whether it is a constant of the model.
+    pub(crate) fn look_up(&self, name: &str) -> Option<(&Value, bool)> {
+        let value = self.values.get(name).map(|value| (value, false));
+        let own = value.or_else(|| self.graph.constants.get(name).map(|value| (value, true)));
+        own.or_else(|| self.outer.and_then(|outer| outer.look_up(name)))
+    }
+
     fn find(&self, name: &str) -> Option<&Value> {
-        let own = self.values.get(name).or_else(|| self.graph.constants.get(name));
-        own.or_else(|| self.outer.and_then(|outer| outer.find(name)))
+        self.look_up(name).map(|(value, _)| value)
     }
 }
 
@@ -61,13 +81,22 @@ pub(crate) struct Run<'a> {
     pub(crate) has_read: Cell<bool>,
     /// Whether random numbers were drawn that another run would draw anew: it cannot be replayed.
     pub(crate) has_drawn: Cell<bool>,
+    /// What was traced in earlier runs, where results need no history.
+    pub(crate) replay: Option<&'a Replay>,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(device: &'a Device, limit: usize, replay: Option<&'a Replay>) -> Run<'a> {
+        let (has_read, has_drawn) = (Cell::new(false), Cell::new(false));
+        Run { device, budget: Budget::new(limit), has_read, has_drawn, replay }
+    }
 }
 
 impl Run<'_> {
     /// The outputs of a graph for its inputs, in order.
     pub(crate) fn graph(
         &self,
-        graph: &Graph,
+        graph: &Arc<Graph>,
         inputs: impl IntoIterator<Item = (Arc<str>, Value)>,
         outer: Option<&Scope<'_>>,
         call: Option<&BTreeMap<String, Attribute>>,
@@ -75,24 +104,16 @@ impl Run<'_> {
         let before = self.budget.used();
         let values: HashMap<Arc<str>, Value> = inputs.into_iter().collect();
         values.values().try_for_each(|value| self.budget.ask(value.bytes()))?;
-        let mut scope = Scope { values, graph, outer, call, dequantized: RefCell::default() };
-        for (node, last) in graph.nodes.iter().zip(&graph.last_uses) {
-            let used = self.budget.used();
-            let outputs = self.node(node, &scope);
-            let outputs = outputs.map_err(|error| within(error, &node.name, &node.kind))?;
-            // Of what the operator took, only its outputs stay.
-            self.budget.give_back(used);
-            for (name, value) in node.outputs.iter().zip(outputs) {
-                if let Some(name) = name {
-                    let taken = self.budget.ask(value.bytes());
-                    taken.map_err(|error| within(error, &node.name, &node.kind))?;
-                    self.replaced(scope.values.insert(name.clone(), value));
+        let mut scope = Scope::new(values, graph, outer, call);
+        let mut next = 0;
+        while next < graph.nodes.len() {
+            next = match self.replay(graph, next, &mut scope)? {
+                Some(next) => next,
+                None => {
+                    self.step(graph, next, &mut scope)?;
+                    next + 1
                 }
-            }
-            for name in last {
-                self.replaced(scope.values.remove(name));
-                scope.dequantized.get_mut().remove(name);
-            }
+            };
         }
         let output = |name: &Arc<str>| {
             let value = scope.find(name).cloned();
@@ -101,6 +122,39 @@ impl Run<'_> {
         let outputs = graph.outputs.iter().map(output).collect();
         self.budget.give_back(before);
         outputs
+    }
+
+    /// Evaluates one node of a graph.
+    pub(crate) fn step(&self, graph: &Graph, i: usize, scope: &mut Scope<'_>) -> Result<()> {
+        let node = &graph.nodes[i];
+        let used = self.budget.used();
+        let outputs = self.node(node, scope);
+        let outputs = outputs.map_err(|error| within(error, &node.name, &node.kind))?;
+        // Of what the operator took, only its outputs stay.
+        self.budget.give_back(used);
+        for (name, value) in node.outputs.iter().zip(outputs) {
+            if let Some(name) = name {
+                let set = self.set(scope, name, value);
+                set.map_err(|error| within(error, &node.name, &node.kind))?;
+            }
+        }
+        self.forget(graph, i, scope);
+        Ok(())
+    }
+
+    /// Gives a name its value.
+    pub(crate) fn set(&self, scope: &mut Scope<'_>, name: &Arc<str>, value: Value) -> Result<()> {
+        self.budget.ask(value.bytes())?;
+        self.replaced(scope.values.insert(name.clone(), value));
+        Ok(())
+    }
+
+    /// Drops the values that are not read behind a node.
+    pub(crate) fn forget(&self, graph: &Graph, i: usize, scope: &mut Scope<'_>) {
+        for name in &graph.last_uses[i] {
+            self.replaced(scope.values.remove(name));
+            scope.dequantized.get_mut().remove(name);
+        }
     }
 
     /// Gives back the bytes of a value that a scope had.

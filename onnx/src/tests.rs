@@ -474,6 +474,98 @@ fn coded_and_packed_tensors_are_refused_where_they_do_not_fit() {
     }
 }
 
+/// A model that branches on what it computes, in a branch on the sign, and then lists what it finds, whose count is
+/// read, too: both branches are traced once, and no later run builds a graph, but for what follows from a count that is
+/// new.
+#[test]
+fn parts_between_reads_are_replayed() {
+    let branch = |name: &str, nodes| AttributeProto {
+        name: Some(name.into()),
+        r#type: Some(AttributeType::Graph as i32),
+        g: Some(GraphProto { input: vec![], ..graph(nodes) }),
+        ..Default::default()
+    };
+    let mut choice = node("If", &["go"], &["z"]);
+    choice.attribute = vec![
+        branch("then_branch", vec![node("Exp", &["h"], &["e"]), node("Add", &["e", "x"], &["y"])]),
+        branch("else_branch", vec![node("Mul", &["h", "h"], &["e"]), node("Sub", &["e", "x"], &["y"])]),
+    ];
+    let mut nodes = vec![
+        node("MatMul", &["x", "w"], &["p"]),
+        node("Tanh", &["p"], &["h"]),
+        node("ReduceSum", &["h"], &["sum"]),
+        node("Sub", &["sum", "sum"], &["zero"]),
+        node("Greater", &["sum", "zero"], &["many"]),
+        node("Squeeze", &["many"], &["go"]),
+        choice,
+        node("Relu", &["z"], &["r"]),
+        node("Neg", &["r"], &["y"]),
+    ];
+    let device = device();
+    let expected = |x: &[f32]| -> Vec<f32> {
+        let w = numbers(4, 4);
+        let h = |i: usize| (0..4).map(|k| x[k] * w[k * 4 + i]).sum::<f32>().tanh();
+        let is_positive = (0..4).map(h).sum::<f32>() > 0.0;
+        let z = |i: usize| if is_positive { h(i).exp() + x[i] } else { h(i) * h(i) - x[i] };
+        (0..4).map(|i| -z(i).max(0.0)).collect()
+    };
+    let check = |model: &Model, scale: f32| {
+        let numbers: Vec<f32> = [1.0, -2.0, 0.5, 3.0].map(|x| x * scale).to_vec();
+        let x = Tensor::from_slice(&numbers, [1, 4], &device).unwrap();
+        let before = device.stats();
+        let y = model.run([("x", x)]).unwrap();
+        let made = device.stats().since(&before);
+        for (y, expected) in y[0].to_vec::<f32>().unwrap().iter().zip(expected(&numbers)) {
+            assert!((y - expected).abs() < 1e-5, "{y} for {expected}");
+        }
+        (y, made)
+    };
+    let load = |nodes: Vec<NodeProto>, outputs: &[&str]| {
+        let mut graph = graph(nodes);
+        graph.initializer = vec![weight("w", 4, 4)];
+        graph.output = outputs.iter().map(|name| port(name)).collect();
+        Model::from_bytes(model(graph).encode_to_vec(), &device).unwrap()
+    };
+    let branches = load(nodes.clone(), &["y"]);
+    check(&branches, 1.0);
+    check(&branches, -1.0);
+    for scale in [0.5, -0.5, -2.0, 1.5] {
+        assert_eq!(check(&branches, scale).1.nodes, 0, "{scale}");
+    }
+    nodes.push(node("NonZero", &["y"], &["places"]));
+    nodes.push(node("Add", &["places", "places"], &["twice"]));
+    nodes.push(node("Mul", &["twice", "places"], &["list"]));
+    let lists = load(nodes, &["y", "list"]);
+    for scale in [1.0, -1.0, 0.5, 0.1, -0.5, -2.0, 1.5, -0.01] {
+        let y = check(&lists, scale).0;
+        let numbers = y[0].to_vec::<f32>().unwrap();
+        let places = (0..4).filter(|&i| numbers[i] != 0.0).map(|i| 2 * (i * i) as i64);
+        let list: Vec<i64> = std::iter::repeat_n(0, numbers.iter().filter(|&&y| y != 0.0).count()).chain(places).collect();
+        assert_eq!(y[1].to_vec::<i64>().unwrap(), list, "{scale}");
+    }
+}
+
+/// Kinds of inputs that are new again and again are traced when they come again.
+#[test]
+fn shapes_that_are_always_new() {
+    let device = device();
+    let model = model(graph(vec![node("Exp", &["x"], &["e"]), node("Add", &["e", "x"], &["y"])]));
+    let model = Model::from_bytes(model.encode_to_vec(), &device).unwrap();
+    let run = |n: usize| {
+        let x = Tensor::from_slice(&vec![0f32; n], [n], &device).unwrap();
+        let before = device.stats();
+        let y = model.run([("x", x)]).unwrap();
+        let nodes = device.stats().since(&before).nodes;
+        assert_eq!(y[0].to_vec::<f32>().unwrap(), vec![1.0; n]);
+        nodes
+    };
+    for n in 1..200 {
+        run(n);
+    }
+    assert!(run(200) > 0 && run(200) > 0);
+    assert_eq!((run(200), run(190) > 0, run(190)), (0, true, 0));
+}
+
 /// Random numbers without a seed are others in each run and each node; with one they are the same.
 #[test]
 fn random_numbers_are_not_replayed() {
