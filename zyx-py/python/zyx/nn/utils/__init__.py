@@ -1,7 +1,7 @@
 """Gradients and values of several parameters at once, under the names of `torch.nn.utils`."""
 
-from .. import _core
-from .._core import Tensor
+from ... import _core
+from ..._core import Parameter, Tensor
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
