@@ -77,6 +77,9 @@ def renamed(function, names):
         if not names.keys().isdisjoint(options):
             for theirs in [name for name in options if name in names]:
                 value, ours = options.pop(theirs), names[theirs]
+                if theirs == "generator":
+                    # A `Generator` of PyTorch's kind is made of a stream.
+                    value = getattr(value, "_rng", value)
                 if not ours and not arguments:
                     arguments = (value,)
                 elif not ours or ours in options:

@@ -1,10 +1,10 @@
 """Gradients under the names of `torch.autograd`."""
 
-from . import _aliases
-from ._core import Tensor
-from ._grad_mode import enable_grad, no_grad, set_grad_enabled  # noqa: F401
+from .. import _aliases
+from .._core import Tensor
+from .._grad_mode import enable_grad, no_grad, set_grad_enabled  # noqa: F401
 
-__getattr__ = _aliases.ways(__name__, {"Function": "x.with_gradient(..)", "set_detect_anomaly": "the environment variable ZYX_CHECKED=1"})
+__getattr__ = _aliases.ways(__name__, {"Function": "x.with_gradient(..)"})
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None, materialize_grads=False):
@@ -37,3 +37,57 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
 
 def _list(given):
     return [given] if isinstance(given, Tensor) else list(given)
+
+
+def Variable(data, requires_grad=False):
+    """The tensor itself, with `requires_grad` as said: PyTorch's old word for a tensor with history."""
+    return data.requires_grad_() if requires_grad else data
+
+
+def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, **options):
+    """Whether the gradients of a function are its difference quotients, at inputs of `float64`."""
+    inputs = _list(inputs)
+    try:
+        Tensor.gradcheck(lambda *x: func(*(x[0] if len(x) == 1 and isinstance(x[0], (list, tuple)) else x)), inputs, max(rtol, atol))
+    except (ValueError, RuntimeError) as error:
+        if raise_exception:
+            raise RuntimeError(f"gradcheck: {error}") from None
+        return False
+    return True
+
+
+class set_detect_anomaly:
+    """Checked mode of the default device, from here on or for a block: results that are not finite are errors that name the
+    operation.
+    """
+
+    def __init__(self, mode, check_nan=True):
+        from .. import _core
+
+        self._device = _core.device()
+        self._before = self._device.is_checked()
+        self._device.set_checked(bool(mode))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *problem):
+        self._device.set_checked(self._before)
+
+
+class detect_anomaly(set_detect_anomaly):
+    """A block in checked mode of the default device."""
+
+    def __init__(self, check_nan=True):
+        super().__init__(True, check_nan)
+
+
+_missing = __getattr__
+
+
+def __getattr__(name):
+    if name != "functional":
+        return _missing(name)
+    import importlib
+
+    return importlib.import_module(".functional", __name__)
