@@ -251,7 +251,7 @@ def test_optimizers_take_the_options_of_pytorch(rng):
 
     def moved(make, scale, **options):
         p = nn.Parameter(zyx.tensor(start))
-        optimizer = make([p], foreach=None, fused=False, **options)
+        optimizer = make([p], foreach=None, **options)
         for _ in range(3):
             optimizer.step((p * p).sum() * scale)
         return p.numpy() - start

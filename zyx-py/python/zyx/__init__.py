@@ -94,6 +94,8 @@ def __getattr__(name):
         from . import _save
 
         found = getattr(_save, name)
+    elif name == "summary":
+        from ._summary import summary as found
     elif name in _TYPES.split():
         from . import _types
 
@@ -109,4 +111,4 @@ def __getattr__(name):
 
 def __dir__():
     methods = (name for name in dir(Tensor) if not name.startswith("_") and callable(getattr(Tensor, name)))
-    return sorted({*globals(), *_SUBMODULES, *_TYPES.split(), "load", "save", *methods})
+    return sorted({*globals(), *_SUBMODULES, *_TYPES.split(), "load", "save", "summary", *methods})

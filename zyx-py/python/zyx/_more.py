@@ -38,8 +38,15 @@ def is_signed(self):
     return not (self.dtype.name.startswith("uint") or self.dtype.name == "bool")
 
 
+def _operands(name, *given):
+    for x in given:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}: an operand is a {x.__class__.__name__}, not a Tensor")
+
+
 def is_same_size(self, other):
     """Whether both have one shape."""
+    _operands("is_same_size", other)
     return self.shape == other.shape
 
 
@@ -108,6 +115,8 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
 def sum_to_size(self, *size):
     """Summed over axes so that the shape is `size`: what was broadcast, back."""
     size = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+    if not isinstance(size, (tuple, list)) or not all(isinstance(n, int) for n in size):
+        raise TypeError(f"sum_to_size: a shape is ints, not {size!r}")
     lead = self.ndim - len(size)
     axes = list(range(lead)) + [lead + i for i, n in enumerate(size) if n == 1 and self.shape[lead + i] != 1]
     if lead < 0 or any(n not in (1, m) for n, m in zip(size, self.shape[max(lead, 0) :])):
@@ -119,6 +128,7 @@ def addmv(self, mat, vec, *, beta=1, alpha=1):
     """`beta self + alpha mat @ vec`. What has the factor 0 is not read."""
     from ._functions import addmv as function
 
+    _operands("addmv", mat, vec)
     return function(self, mat, vec, beta=beta, alpha=alpha)
 
 
@@ -126,6 +136,7 @@ def addr(self, vec1, vec2, *, beta=1, alpha=1):
     """`beta self + alpha` times the outer product of two vectors. What has the factor 0 is not read."""
     from ._functions import addr as function
 
+    _operands("addr", vec1, vec2)
     return function(self, vec1, vec2, beta=beta, alpha=alpha)
 
 
@@ -133,6 +144,7 @@ def addbmm(self, batch1, batch2, *, beta=1, alpha=1):
     """`beta self + alpha` times the sum of the products of two batches of matrices. What has the factor 0 is not read."""
     from ._functions import addbmm as function
 
+    _operands("addbmm", batch1, batch2)
     return function(self, batch1, batch2, beta=beta, alpha=alpha)
 
 
@@ -153,12 +165,13 @@ def mvlgamma(self, p):
 def as_subclass(self, cls):
     """The tensor as an instance of a class: of `Tensor` itself."""
     if cls is not Tensor:
-        raise NotImplementedError(f"as_subclass: {cls.__name__}; tensors have one class")
+        raise NotImplementedError(f"as_subclass: {cls!r}; tensors have one class")
     return self
 
 
 def index_reduce(self, dim, index, source, reduce, *, include_self=True):
     """Slices of `source` combined with those that `index` names along an axis, by `"prod"`, `"mean"`, `"amax"` or `"amin"`."""
+    _operands("index_reduce", index, source)
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise ValueError(f"index_reduce: reduce is 'prod', 'mean', 'amax' or 'amin', not {reduce!r}")
     shape = [1] * self.ndim
@@ -168,6 +181,8 @@ def index_reduce(self, dim, index, source, reduce, *, include_self=True):
 
 def nonzero_static(self, *, size, fill_value=-1):
     """The first `size` positions of what is not zero, filled up with `fill_value`."""
+    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+        raise TypeError(f"nonzero_static: size is a number of positions, not {size!r}")
     found = self.nonzero()[:size]
     more = size - found.shape[0]
     return found if not more else Tensor.cat([found, found.new_full((more, self.ndim), fill_value)], 0)
@@ -288,6 +303,7 @@ def dim_order(self, ambiguity_check=False):
 
 def module_load(self, other, assign=False):
     """The value that `load_state_dict` puts in the place of this one."""
+    _operands("module_load", other)
     return other if assign else other.to(self.device, self.dtype).detach()
 
 
@@ -334,8 +350,16 @@ PROPERTIES = {
 }  # fmt: skip
 
 
+def _html(self):
+    """The tensor as notebooks show it."""
+    from ._html import tensor_html
+
+    return tensor_html(self)
+
+
 def install():
     """Gives the class `Tensor` these names."""
+    Tensor._repr_html_ = _html
     for method in METHODS:
         method.__qualname__ = f"Tensor.{method.__name__}"
         setattr(Tensor, method.__name__, method)

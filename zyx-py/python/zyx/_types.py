@@ -57,7 +57,8 @@ class Size(tuple, metaclass=_Shape):
         return Size(tuple.__add__(self, tuple(other)))
 
 
-globals().update({name: kind(name) for name in KINDS})
+FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor, ByteTensor = map(kind, ("FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor", "ByteTensor"))
+CharTensor, ShortTensor, IntTensor, LongTensor, BoolTensor = map(kind, ("CharTensor", "ShortTensor", "IntTensor", "LongTensor", "BoolTensor"))
 dtype = DType
 
 _FLOATS = {"float16": (16, 10, -14, 15), "bfloat16": (16, 7, -126, 127), "float32": (32, 23, -126, 127), "float64": (64, 52, -1022, 1023)}

@@ -236,7 +236,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         leaves, rebuild = flatten(args)
         extra, more = flatten(kwargs)
         axes += [0 if isinstance(x, Tensor) else None for x in extra]
-        every = leaves + extra
+        every = [_tensor(x) if axis is not None and hasattr(x, "__array__") and not isinstance(x, Tensor) else x for x, axis in zip(leaves + extra, axes)]
         counted = [(x, axis) for x, axis in zip(every, axes) if axis is not None]
         if not counted:
             raise ValueError("vmap: in_dims are all None; one axis counts the examples")
@@ -256,7 +256,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
                 results, known["shape"] = flatten(found)
                 known["found"], known["n"] = found, len(results)
                 if not all(isinstance(y, Tensor) for y in results):
-                    raise ValueError(f"vmap: a result is {[type(y).__name__ for y in results if not isinstance(y, Tensor)][0]}; results are tensors")
+                    raise TypeError(f"vmap: a result is {[type(y).__name__ for y in results if not isinstance(y, Tensor)][0]}; results are tensors")
                 return results[i]
 
             return call

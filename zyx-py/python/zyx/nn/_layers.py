@@ -5,6 +5,10 @@ and the computation reads the attributes, so an attribute that is assigned count
 the constructor of Rust of the same layer. Weights may be replaced by any tensor or parameter of a fitting shape.
 """
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 from .. import _core
 from .._core import Parameter, Tensor, tensor
 from . import functional as F
@@ -23,7 +27,7 @@ class Layer(Module):
 
     _shown, _prepare = None, None
 
-    def __call__(self, *inputs, **options):
+    def __call__(self, *inputs: "Any", **options: "Any") -> "Any":
         for x in inputs:
             if not isinstance(x, Tensor):
                 # Arrays, lists and numbers are tensors to a layer.

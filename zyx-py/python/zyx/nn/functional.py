@@ -369,6 +369,15 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     return input.group_norm(input.shape[1], weight, bias, eps)
 
 
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """The channels (axis 1) in equal groups, each with mean 0 and variance 1 per example."""
+    if input.ndim < 2:
+        raise ValueError(f"group_norm: needs [n, channels, ..], not shape {tuple(input.shape)}")
+    if _math.prod(input.shape) == num_groups:
+        raise ValueError(f"group_norm: Expected more than 1 value per channel when training, got input size {tuple(input.shape)}")
+    return input.group_norm(num_groups, weight, bias, eps)
+
+
 def _several(name, input, *apart):
     """Refuses statistics of a single value, whose variance is unknown, over all axes but those `apart`."""
     if _math.prod(n for axis, n in enumerate(input.shape) if axis not in apart) == 1:

@@ -4,6 +4,10 @@ import collections
 import collections.abc
 import itertools
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 from .._core import Parameter, Tensor, load_pytorch, load_safetensors, save_safetensors
 
 
@@ -43,14 +47,14 @@ class Module:
             self._passing.discard(name)
         object.__delattr__(self, name)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: "str") -> "Any":
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def forward(self, *inputs, **options):
         """The result for the inputs."""
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
-    def __call__(self, *inputs, **options):
+    def __call__(self, *inputs: "Any", **options: "Any") -> "Any":
         try:
             if "_hooks" in self.__dict__ or _GLOBAL:
                 return _hooks.call(self, inputs, options)

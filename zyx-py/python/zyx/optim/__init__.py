@@ -60,9 +60,11 @@ class Optimizer:
         params = vars(self).pop("_listed", None) or _listed(params)
         self._options, self._more = given
         self._maximize = self._more["maximize"]
+        if self._more.get("decoupled_weight_decay") and type(self)._make is _core.make_Adam:
+            self._make = _core.make_AdamW
         # The objects themselves, each parameter once.
         self._params = list({p._id() if isinstance(p, Parameter) else id(p): p for p in _plain(params, self._more)}.values())
-        self._native = type(self)._make(self._params, **self._options)
+        self._native = self._make(self._params, **self._options)
 
     def _written(self, params, defaults):
         """An optimizer that is written in Python: groups are dicts, and `state` has a dict for each parameter."""
@@ -220,7 +222,7 @@ class Optimizer:
             groups = [{k: v for k, v in g.items() if k != "params"} | {"params": [number[id(p)] for p in g["params"]]} for g in self._groups]
             return {"state": state, "param_groups": groups}
         group = self.param_groups[0]
-        numbers = {k: v for k, v in group.items() if k not in ("params", "param_names", "differentiable") and k not in _HOW and v is not None}
+        numbers = {k: v for k, v in group.items() if k in self._options or k in ("maximize", *_SCHEDULED)}
         return self._native.state() | {k: _core.tensor(v, "float64") for k, v in numbers.items()}
 
     def load_state_dict(self, state_dict):
@@ -241,7 +243,7 @@ class Optimizer:
         options = self._options | {k: v for k, v in numbers.items() if k in self._options}
         native = self._native
         if options | {"lr": 0} != self._options | {"lr": 0}:
-            native = type(self)._make(self._params, **(options | {"lr": 0.0}))
+            native = self._make(self._params, **(options | {"lr": 0.0}))
         native.load_state(state)
         dict.update(group, numbers)
         self._replace(native, options, numbers.get("maximize", self._maximize))
@@ -252,7 +254,7 @@ class Optimizer:
         first = value if key == "momentum" else value[0] if key == "betas" and value[1] == self._options[key][1] else None
         if first is None or not native.set_momentum(first):
             # Of any rate: it is set afterwards.
-            made = type(self)._make(self._params, **(options | {"lr": 0.0}))
+            made = self._make(self._params, **(options | {"lr": 0.0}))
             made.learning_rate = self.lr
             # State that the old options did not need starts anew.
             old = native.state()
