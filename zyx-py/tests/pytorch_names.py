@@ -23,7 +23,10 @@ HIDDEN = {
     r".*_copy|.*_backward(_.*)?|.*_forward|max_pool\dd_with_indices|batch_norm_.*|.*_lstm|.*_gru|ctc_loss|.*_(with|and)_.*_out|convolution|lstm(_cell)?|gru(_cell)?|rnn_(tanh|relu)(_cell)?": "functions of the dispatcher; users call nn.functional",
     r"sym_.*|Sym(Int|Float|Bool)|.*Storage(Base)?|storage|Storage|typename|LoggerBase|ErrorReport|Graph|.*ObserverBase|.*(JIT|Script|Jit).*": "the compiler of PyTorch and storages",
     r"(u?int|bits)[1-7](x\d)?|bits\d*(x\d)?|float8.*|float4.*|c?half|complex32|chalf|quint.*|qint.*": "dtypes of less than a byte, of quantisation and experiments",
-    r"[A-Z]+[a-zA-Z]*Type|Use.*|USE.*|PRIVATE.*|TYPE_CHECKING|.*Error_?Report|(import|merge|unify|parse|wait|fork|read|init|vitals|set_vital).*|.*Future": "parts of PyTorch's JIT",
+    r"AVG|SUM|AliasDb|(Complete)?Argument(Spec)?|Benchmark.*|Block|BufferDict|CallStack|Capsule|Code|CompilationUnit|ConcreteModule.*|DeepCopy.*|"
+    r"(Des|S)erialization.*|DisableTorch.*|DispatchKey(Set)?|ExcludeDispatch.*|ExecutionPlan|FatalError|FileCheck|FunctionSchema|Gradient|GraphExecutor.*|"
+    r"IODescriptor|LockingLogger|ModuleDict|Node|NoopLogger|OperatorInfo|PyTorchFile.*|StaticModule|Tag|ThroughputBenchmark|TracingState|Type|Value|"
+    r"cpp|eig|symeig|profiler_allow.*|thread_safe_generator|has_(lapack|mkl|openmp|spectral)|[A-Z]+[a-zA-Z]*Type|Use.*|USE.*|PRIVATE.*|TYPE_CHECKING|.*Error_?Report|(import|merge|unify|parse|wait|fork|read|init|vitals|set_vital).*|.*Future": "parts of PyTorch's JIT",
     r"classproperty|(get|prepare)_(file_path|multi).*|autocast_(inc|dec).*|(is|set|get|clear)_auto(cast|grad)_?.*|compiled_with.*|.*_legacy.*|classes|ops|library|foreach|return_types|overrides|functional|ao|contiguous_format|(channels|preserve|legacy)_.*": "internals",
     r"(mps|mtia|xpu|hpu|ipu|cpu|maia|vulkan|mkldnn)|is_(mps|mtia|xpu|hpu|ipu|maia|vulkan|mkldnn)|is_(vulkan|metal)_available": "other devices",
     r"handle_torch_function|has_torch_function.*|assert_int_or_pair|boolean_dispatch|BroadcastingList\d|GRID_.*|.*_notes|(Scaling|Swizzle)Type|scaled_(addmm_?|mm|grouped_mm)|grouped_mm|(common|factory)_.*|Container|LinearCrossEntropyOptions|intrinsic|modules|qat|quantizable|quantized|parameter": "internals of nn",
@@ -47,13 +50,12 @@ def collect():
             owner = getattr(owner, part)
         for name in sorted(dir(owner)):
             item = getattr(owner, name, None)
-            home = getattr(item, "__module__", None)
-            if name.startswith("_") or isinstance(item, types.ModuleType) and not item.__name__.startswith("torch.") or item is torch:
-                continue
+            home = str(getattr(item, "__module__", "") or "").split(".")[0]
+            foreign = isinstance(item, types.ModuleType) and not item.__name__.startswith("torch.")
             # Names that a module imports for its own use.
-            foreign = isinstance(home, str) and home.split(".")[0] in ("typing", "typing_extensions", "functools", "bisect", "collections", "weakref", "warnings")
-            borrowed = module.count(".") > 1 and item in (torch.Tensor, torch.optim.Optimizer, torch.inf, "The epoch parameter")
-            if not foreign and not borrowed and name not in ("annotations", "DType", "grad", "EPOCH_DEPRECATION_WARNING", "inf")[: 5 if module.count(".") > 1 else 0]:
+            foreign |= home in ("typing", "typing_extensions", "functools", "bisect", "collections", "weakref", "warnings", "_bisect")
+            foreign |= module.count(".") > 1 and (item in (torch.Tensor, torch.optim.Optimizer) or name in ("annotations", "DType", "inf", "EPOCH_DEPRECATION_WARNING"))
+            if not name.startswith("_") and not foreign and name != "grad" * module.startswith("torch.nn"):
                 yield module, name
 
 

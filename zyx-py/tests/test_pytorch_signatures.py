@@ -18,7 +18,7 @@ NOWHERE = {
     "pin_memory": "copies need no preparation",
     "names": "axes have no names",
     "self": "the tensor itself",
-    "inplace": "tensors never change",
+    "inplace": "an option of nn.functional and of layers",
     "memory_format": "how a tensor is stored is no matter of its users",
 }
 MODULES = {

@@ -67,7 +67,7 @@ def test_what_is_missing_is_explained():
     for get, text in [
         (lambda: x.add_, r"x = x\.add\(\.\.\)"), (lambda: x.copy_, "clone"), (lambda: x.register_hook, "with_gradient"),
         (lambda: x.nonsense, "no attribute 'nonsense'$"), (lambda: zyx.nonsense, "'nonsense'$"),
-        (lambda: nn.functional.relu_, "relu"), (lambda: nn.Sequential(layer).nonsense, "'nonsense'"),
+        (lambda: nn.Sequential(layer).nonsense, "'nonsense'"),
         (lambda: zyx.amp, "MasterWeights"), (lambda: zyx.cuda.amp, "MasterWeights"), (lambda: zyx.autograd.Function, "with_gradient"),
         (lambda: zyx.onnx.export, "Rust"),
         (lambda: x.max(axis=0).values, r"x\.max\(dim\)"), (lambda: nn.nonsense, "'zyx.nn' has no attribute 'nonsense'$"),

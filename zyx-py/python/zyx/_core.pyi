@@ -2704,7 +2704,7 @@ class Tensor:
         """The first `size` positions of what is not zero, filled up with `fill_value`."""
         # by hand
 
-    def record_stream(self, stream: Any) -> Any:
+    def record_stream(self, s: Any) -> Any:
         """Nothing: memory is given back when the last computation that uses it is done."""
         # by hand
 

@@ -287,7 +287,7 @@ def retain_grad(self):
         raise NotImplementedError("retain_grad: of a tensor that was computed; zyx.grad(loss, x) gives its gradient")
 
 
-def record_stream(self, stream):
+def record_stream(self, s):
     """Nothing: memory is given back when the last computation that uses it is done."""
 
 

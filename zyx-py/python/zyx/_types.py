@@ -110,8 +110,8 @@ class memory_format:
 contiguous_format, channels_last, channels_last_3d, preserve_format = (
     memory_format(name) for name in ("contiguous_format", "channels_last", "channels_last_3d", "preserve_format")
 )
-strided = type("layout", (), {"__repr__": lambda self: "zyx.strided", "__doc__": "Dense tensors, which all are."})()
-layout = type(strided)
+strided = builtins.type("layout", (), {"__repr__": lambda self: "zyx.strided", "__doc__": "Dense tensors, which all are."})()
+layout = builtins.type(strided)
 
 
 class Generator:
@@ -469,10 +469,10 @@ def get_num_threads():
     return int(os.environ.get("ZYX_THREADS") or os.cpu_count() or 1)
 
 
-def set_num_threads(n):
+def set_num_threads(num):
     """The present number is taken; another is an error: the environment variable ZYX_THREADS says it."""
-    if n != get_num_threads():
-        raise NotImplementedError(f"set_num_threads: {n}; in zyx: the environment variable ZYX_THREADS")
+    if num != get_num_threads():
+        raise NotImplementedError(f"set_num_threads: {num}; in zyx: the environment variable ZYX_THREADS")
 
 
 get_num_interop_threads = get_num_threads
@@ -568,9 +568,9 @@ def get_device_module(device=None):
 
 def typename(obj):
     """The name of a kind of tensor, or of an object's type."""
-    return obj.type() if isinstance(obj, Tensor) else f"{type(obj).__module__}.{type(obj).__qualname__}"
+    return obj.type() if isinstance(obj, Tensor) else f"{builtins.type(obj).__module__}.{builtins.type(obj).__qualname__}"
 
 
 has_lapack = has_mkl = has_openmp = has_spectral = False
-torch_version = type("torch_version", (), {"TorchVersion": str, "__version__": _core.__version__})
+torch_version = builtins.type("torch_version", (), {"TorchVersion": str, "__version__": _core.__version__, "__doc__": "The package's version."})
 __all__ = [name for name in list(globals()) if not name.startswith("_") and name not in ("builtins", "math", "os", "KINDS", "Device", "DType", "Parameter", "Rng", "Tensor", "tensor", "kind")]

@@ -548,10 +548,23 @@ row("GroupNorm", lambda self, num_groups, num_channels, eps=1e-5, affine=True, d
     lambda self: f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}", _group_norm,
     "Group normalisation of `[n, channels, ..]`. Parameters `weight` and `bias`, if it is affine.")
 
-for _name, _k in (("LocalResponseNorm", 1.0), ("CrossMapLRN2d", 1)):
-    row(_name, (lambda k: lambda self, size, alpha=1e-4, beta=0.75, k=k: vars())(_k),
-        lambda self, input: F.local_response_norm(input, self.size, self.alpha, self.beta, self.k),
-        lambda self: f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}", doc=F.local_response_norm.__doc__)  # fmt: skip
+row("LocalResponseNorm", lambda self, size, alpha=1e-4, beta=0.75, k=1.0: vars(),
+    lambda self, input: F.local_response_norm(input, self.size, self.alpha, self.beta, self.k),
+    lambda self: f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}", doc=F.local_response_norm.__doc__)
+
+
+def _across_maps(self, input):
+    if input.ndim != 4:
+        raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.ndim}D instead")
+    n, near = input.shape[1], int((self.size - 1) / 2 + 1)
+    # PyTorch's running sum over channels never lets go of the first one.
+    rows = [[float(j == 0 and i >= near or abs(i - j) < near) for j in range(n)] for i in range(n)]
+    sums = Tensor.einsum("ij,njhw->nihw", [tensor(rows, dtype=input.dtype, device=input.device), input.square()])
+    return input / (sums * (self.alpha / self.size) + self.k) ** self.beta
+
+
+row("CrossMapLRN2d", lambda self, size, alpha=1e-4, beta=0.75, k=1: vars(), _across_maps,
+    lambda self: f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}", doc=F.local_response_norm.__doc__)
 
 # Shapes.
 

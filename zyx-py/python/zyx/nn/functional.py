@@ -78,7 +78,7 @@ def _shortened(input, weight, max_norm, norm_type):
 
 def _by_frequency(rows, input, n):
     """Rows whose gradients are divided by how often they are named."""
-    often = input.flatten().bincount(minlength=n).embedding(input).unsqueeze(-1).cast(rows.dtype)
+    often = input.flatten().bincount(minlength=n).take(input).unsqueeze(-1).cast(rows.dtype)
     share = rows / often
     return share + (rows - share).detach()
 
@@ -127,6 +127,20 @@ _activations(
     hardtanh=lambda input, min_val=-1.0, max_val=1.0, inplace=False: _placed(input, input.hardtanh(min_val, max_val), inplace),
     threshold=lambda input, threshold, value, inplace=False: _placed(input, input.threshold(threshold, value), inplace),
 )
+
+
+def _in_place(name):
+    def written(input, *given, **named):
+        if not hasattr(Tensor, "copy_"):
+            raise NotImplementedError(f"{name}_: tensors never change: write x = {name}(x, ..)")
+        return globals()[name](input, *given, **named, inplace=True)
+
+    written.__name__ = written.__qualname__ = name + "_"
+    written.__doc__ = f"`{name}` in the place of the input."
+    return written
+
+
+relu_, selu_, leaky_relu_, elu_, celu_, hardtanh_, threshold_, rrelu_ = map(_in_place, "relu selu leaky_relu elu celu hardtanh threshold rrelu".split())
 
 
 @_in_steps
@@ -404,15 +418,15 @@ def _how(size_average, reduce, reduction):
     return "sum" if size_average is False else "mean"
 
 
-def _weighted(terms, weight, reduction):
-    """Terms, each with its weight, as a loss whose mean is one by weights."""
+def _weighted(terms, weight, reduction, by_weight=True):
+    """Terms, each with its weight, as a loss; its mean is divided by the sum of weights, or by the number of terms."""
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction!r} is no reduction; 'mean', 'sum' and 'none' are")
     weight = weight if isinstance(weight, Tensor) else _tensor(weight)
     if weight.shape != terms.shape:
         raise ValueError(f"weight of shape {weight.shape} for terms of shape {terms.shape}")
     terms = terms * weight
-    return terms if reduction == "none" else terms.sum() if reduction == "sum" else terms.sum() / weight.sum()
+    return terms if reduction == "none" else terms.sum() if reduction == "sum" else terms.sum() / (weight.sum() if by_weight else terms.numel())
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
@@ -437,12 +451,12 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    """Half the square of the difference up to `delta`, beyond it linear with slope `delta`; with `weight` the mean by
-    weights.
+    """Half the square of the difference up to `delta`, beyond it linear with slope `delta`; `weight` is a factor of each
+    term.
     """
     if weight is None:
         return input.huber_loss(target, delta, reduction)
-    return _in_steps(_weighted)(input.huber_loss(target, delta, "none"), weight, reduction)
+    return _in_steps(_weighted)(input.huber_loss(target, delta, "none"), weight, reduction, False)
 
 
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",

@@ -59,7 +59,7 @@ class Optimizer:
         given = type(self)._bound_options((), *options, **named)
         params = vars(self).pop("_listed", None) or _listed(params)
         self._options, self._more = given
-        self._maximize = self._more["maximize"]
+        self._maximize = self._more.get("maximize", False)
         if self._more.get("decoupled_weight_decay") and type(self)._make is _core.make_Adam:
             self._make = _core.make_AdamW
         # The objects themselves, each parameter once.
@@ -405,7 +405,9 @@ def _binder(name, row, own):
         for key in ("betas", "etas", "step_sizes"):
             if key in options:
                 options[key] = tuple(options[key])
-        return options, {"maximize": False} | more | {"maximize": bool(more.get("maximize", False))}
+        if "maximize" in more:
+            more["maximize"] = bool(more["maximize"])
+        return options, more
 
     return bound
 

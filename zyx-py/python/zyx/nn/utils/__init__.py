@@ -99,7 +99,7 @@ def _unit(x, eps):
     return x / x.norm().maximum(eps)
 
 
-def _sigma(matrix, u, v, steps, eps):
+def _sigma(matrix, u, v, steps, eps, left_first=False):
     """The largest singular value by vectors that steps of the power method move; they are buffers."""
     if steps:
         still = matrix.detach()
@@ -107,8 +107,12 @@ def _sigma(matrix, u, v, steps, eps):
         Tensor.realize_all([u, v])
         a, b = u.detach(), v.detach()
         for _ in range(steps):
-            b = _unit(still.T @ a, eps)
-            a = _unit(still @ b, eps)
+            if left_first:
+                a = _unit(still @ b, eps)
+                b = _unit(still.T @ a, eps)
+            else:
+                b = _unit(still.T @ a, eps)
+                a = _unit(still @ b, eps)
         u.set(a)
         v.set(b)
     return u.detach() @ (matrix @ v.detach())

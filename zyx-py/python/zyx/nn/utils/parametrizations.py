@@ -30,7 +30,7 @@ class _SpectralNorm(Module):
             rows, columns = self._matrix(weight).shape
             for name, n in (("_u", rows), ("_v", columns)):
                 self.register_buffer(name, _unit(Tensor.randn(n, dtype=weight.dtype, device=weight.device), eps))
-            _sigma(self._matrix(weight.detach()), self._u, self._v, 15, eps)
+            _sigma(self._matrix(weight.detach()), self._u, self._v, 15, eps, True)
 
     def _matrix(self, weight):
         weight = weight.transpose(0, self.dim) if self.dim else weight
@@ -39,7 +39,7 @@ class _SpectralNorm(Module):
     def forward(self, weight):
         if weight.ndim == 1:
             return _unit(weight, self.eps)
-        return weight / _sigma(self._matrix(weight), self._u, self._v, self.n_power_iterations if self.training else 0, self.eps)
+        return weight / _sigma(self._matrix(weight), self._u, self._v, self.n_power_iterations if self.training else 0, self.eps, True)
 
     def right_inverse(self, value):
         return value
