@@ -264,10 +264,15 @@ def test_files(tmp_path):
     zyx.save(model.state_dict(), tmp_path / "model.safetensors")
     assert sorted(zyx.load_safetensors(tmp_path / "model.safetensors")) == ["bias", "weight"]
     assert zyx.load(tmp_path / "model.safetensors")["bias"].tolist() == model.bias.tolist()
-    for wrong, text in [({"a": Config()}, "a is a Config"), ([model], r"state_dict\(\)"), ({"f": print}, "builtin")]:
+    for wrong, text in [({"a": lambda: 1}, "a is a function"), ([model, lambda: 1], r"state_dict\(\)"), ({"f": (i for i in "a")}, "generator")]:
         with pytest.raises(TypeError, match=text):
             zyx.save(wrong, tmp_path / "wrong.pt")
     assert not (tmp_path / "wrong.pt").exists()
+    # Objects are pickled, and loaded by those who trust the file.
+    zyx.save({"a": Config(), "model": [model]}, tmp_path / "objects.pt")
+    with pytest.raises(pickle.UnpicklingError, match="weights_only=False"):
+        zyx.load(tmp_path / "objects.pt")
+    assert zyx.load(tmp_path / "objects.pt", weights_only=False)["model"][0].bias.tolist() == model.bias.tolist()
     pytorch = pathlib.Path(__file__).resolve().parents[2] / "zyx-io" / "tests" / "data" / "model.pt"
     assert sorted(zyx.load(pytorch)) == sorted(zyx.load_pytorch(pytorch))
 

@@ -224,7 +224,7 @@ def save(obj: Any, f: Any, **options: Any) -> None:
     """Writes tensors, and numbers, strings, lists, tuples and dicts that hold them, to a file: a path or something with
     `write`."""
 
-def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: Any = None) -> Any:
+def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool = True, mmap: Any = None) -> Any:
     """What `save` wrote, on the device `map_location`, from a path or something with `read`. Of a file of PyTorch: its
     tensors by name."""
 

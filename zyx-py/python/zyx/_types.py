@@ -151,7 +151,7 @@ class Generator:
         data = new_state.to("cpu").to_bytes() if isinstance(new_state, Tensor) else bytes(new_state)
         if len(data) != 32:
             raise RuntimeError(f"set_state: {len(data)} bytes are no state of a generator")
-        words = [int.from_bytes(data[i : i + 8], "little") for i in range(0, 32, 8)]
+        words = [int.from_bytes(data[i : i + 8], "little") for i in builtins.range(0, 32, 8)]
         self._rng, self._seed = Rng.at([words[0], words[1]], words[2]), words[3]
         return self
 

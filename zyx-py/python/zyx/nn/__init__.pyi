@@ -763,7 +763,7 @@ class L1Loss(Layer):
 class HuberLoss(Layer):
     @overload
     def __init__(self, reduction: Any = 'mean', delta: Any = 1.0) -> None:
-        """Half the square of the difference up to `delta`, beyond it linear with slope `delta`; with `weight` the mean by weights."""
+        """Half the square of the difference up to `delta`, beyond it linear with slope `delta`; `weight` is a factor of each term."""
         # by hand
 
     @overload

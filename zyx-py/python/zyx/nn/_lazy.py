@@ -43,9 +43,6 @@ class _Lazy:
         self.__class__ = kind
         return self(*inputs, **options)
 
-    def _saved(self):
-        raise ValueError(f"{type(self).__name__} has no state before the first input: call the module once")
-
 
 def _lazy(name, axis):
     base = TABLE[name]

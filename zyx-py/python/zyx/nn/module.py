@@ -216,6 +216,8 @@ class Module:
                 yield from x._named(name)
 
     def _of_kind(self, state, prefix, recurse, remove_duplicate):
+        if not state:
+            _initialized(self)
         seen = set()
         for name, p in self._named(prefix):
             own = recurse or "." not in name[len(prefix) :].strip(".")
@@ -356,6 +358,7 @@ class Module:
 
     def _saved(self):
         """Name and parameter of what is part of `state_dict`: not buffers that are not persistent."""
+        _initialized(self)
         passing = {_join(at, name) for at, module in self.named_modules() for name in vars(module).get("_passing", ())}
         return ((name, parameter) for name, parameter in self._named() if name not in passing)
 
@@ -509,6 +512,13 @@ def _leaves(name, value):
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from _leaves(f"{name}.{key}", item)
+
+
+def _initialized(module):
+    """An error if a lazy layer inside has had no input yet."""
+    for path, m in module.named_modules():
+        if hasattr(type(m), "has_uninitialized_params"):
+            raise ValueError(f"`{path}`, a {type(m).__name__}, has no parameters before the first input: call the module once")
 
 
 def _own(module):

@@ -399,7 +399,7 @@ def _binder(name, row, own):
         options = row(None, *given, **named)
         del options["self"], options["params"]
         _check_options(options)
-        if options.pop("ns_coefficients", _MUON) != _MUON or options.pop("adjust_lr_fn", None) not in (None, "original"):
+        if tuple(options.get("ns_coefficients", _MUON)) != _MUON or options.get("adjust_lr_fn") not in (None, "original"):
             raise NotImplementedError(f"{name}: ns_coefficients and adjust_lr_fn other than the usual ones")
         more = {key: options.pop(key) for key in list(options) if key not in own}
         for key in ("betas", "etas", "step_sizes"):
