@@ -43,16 +43,20 @@ set_device_idx = set_device_index
 
 def synchronize(device=None, /):
     """Waits until everything submitted to the device is done."""
-    (_core.device() if device is None else Device(device) if isinstance(device, str) else device if isinstance(device, Device) else _core.device()).synchronize()
+    _place(device).synchronize()
+
+
+def _place(device):
+    return _core.device() if device is None or isinstance(device, int) else Device(device) if isinstance(device, str) else device
 
 
 def _stats(device=None):
-    return (_core.device() if device is None or isinstance(device, int) else Device(device) if isinstance(device, str) else device).stats()
+    return _place(device).stats()
 
 
 def memory_allocated(device=None, /):
     """Bytes that tensors hold on the device."""
-    return _stats(device)["bytes"]
+    return _stats(device)["live_bytes"]
 
 
 def max_memory_allocated(device=None, /):
@@ -60,7 +64,13 @@ def max_memory_allocated(device=None, /):
     return _stats(device)["peak_bytes"]
 
 
-memory_reserved, max_memory_reserved = memory_allocated, max_memory_allocated
+def memory_reserved(device=None, /):
+    """Bytes that tensors hold on the device, and that are kept for reuse."""
+    found = _stats(device)
+    return found["live_bytes"] + found["cached_bytes"]
+
+
+max_memory_reserved = max_memory_allocated
 
 
 def memory_stats(device=None, /):
@@ -70,7 +80,7 @@ def memory_stats(device=None, /):
 
 def reset_peak_memory_stats(device=None, /):
     """Starts counting the most bytes anew."""
-    (_core.device() if device is None or isinstance(device, int) else Device(device) if isinstance(device, str) else device).reset_peak()
+    _place(device).reset_peak()
 
 
 reset_accumulated_memory_stats = reset_peak_memory_stats

@@ -12,9 +12,6 @@ from ._layers import TABLE as _TABLE
 from .module import Module, ModuleDict, ModuleList, NativeLayer, ParameterDict, ParameterList, Sequential  # noqa: F401
 
 Param = Parameter
-globals().update(_TABLE)
-
-
 def Buffer(data=None, *, persistent=True):
     """State of a module: part of `state_dict`, moved by `to`, not trained."""
     if not persistent:
@@ -22,37 +19,42 @@ def Buffer(data=None, *, persistent=True):
     return Parameter._state(_core.tensor(0.0) if data is None else data)
 
 
-def _natives():
-    """A class for each layer of Rust that the table lacks, and its name of Rust for others."""
-    known = {name.lower(): name for name in _TABLE}
-    for name in _core.LAYERS:
-        theirs = known.get(name.lower())
-        # `Gelu` is another function than `GELU`.
-        if theirs is not None and name != "Gelu":
-            globals()[name] = _TABLE[theirs]
-            continue
-        make = getattr(_core, "make_" + name)
-        globals()[name] = type(name, (NativeLayer,), {"__doc__": make.__doc__, "__module__": __name__, "_make": staticmethod(make)})
-
-
-_natives()
+_SPELLED = {name.lower(): name for name in _TABLE}
+# Parts of the package that are imported at their first use.
+_PARTS = ("parallel", "attention", "modules", "parameter")
 _ways = _aliases.ways(__name__, {})
+
+
+def _layer(name):
+    """The class of a layer: of the table, in PyTorch's spelling or that of Rust; or of Rust alone."""
+    if name in _TABLE:
+        return _TABLE[name]
+    spelled = _SPELLED.get(name.lower())
+    # `Gelu` is another function than `GELU`.
+    if spelled is not None and name != "Gelu":
+        return _TABLE[spelled]
+    make = getattr(_core, "make_" + name)
+    return type(name, (NativeLayer,), {"__doc__": make.__doc__, "__module__": __name__, "_make": staticmethod(make)})
 
 
 def __getattr__(name):
     import importlib
 
-    if name.startswith(("Lazy", "Uninitialized")):
-        from ._lazy import LAZY
-
-        if name in LAZY:
-            globals().update(LAZY)
-            return LAZY[name]
-    if name == "DataParallel":
-        found = importlib.import_module(".parallel", __name__).DataParallel
-    elif name in ("parallel", "attention", "modules", "parameter"):
+    if name in _TABLE or name in _core.LAYERS:
+        found = _layer(name)
+    elif name in _PARTS:
         found = importlib.import_module("." + name, __name__)
+    elif name == "DataParallel":
+        found = importlib.import_module(".parallel", __name__).DataParallel
+    elif name == "__all__":
+        return [n for n in __dir__() if not n.startswith("_")]
     else:
+        if name.startswith(("Lazy", "Uninitialized")):
+            from ._lazy import LAZY
+
+            if name in LAZY:
+                globals().update(LAZY)
+                return LAZY[name]
         return _ways(name)
     globals()[name] = found
     return found
@@ -60,5 +62,4 @@ def __getattr__(name):
 
 def __dir__():
     lazy = [f"Lazy{kind}{axes}d" for kind in ("Conv", "ConvTranspose", "BatchNorm", "InstanceNorm") for axes in (1, 2, 3)]
-    return sorted({*globals(), *lazy, "LazyLinear", "UninitializedParameter", "UninitializedBuffer", "DataParallel", "parallel", "attention",
-                   "modules", "parameter"})  # fmt: skip
+    return sorted({*globals(), *_TABLE, *_core.LAYERS, *_PARTS, *lazy, "LazyLinear", "UninitializedParameter", "UninitializedBuffer", "DataParallel"})

@@ -14,7 +14,30 @@ from .._core import Parameter, Tensor, tensor
 from . import functional as F
 from .module import Module
 
-TABLE = {}
+
+
+class Table:
+    """The classes of the rows by name, each made at its first use: to make all of them takes longer than to import them."""
+
+    def __init__(self):
+        self._rows, self._made = {}, {}
+
+    def __getitem__(self, name):
+        if name not in self._made:
+            self._made[name] = _made(name, *self._rows[name])
+        return self._made[name]
+
+    def __contains__(self, name):
+        return name in self._rows
+
+    def __iter__(self):
+        return iter(self._rows)
+
+    def __len__(self):
+        return len(self._rows)
+
+
+TABLE = Table()
 _PLACE = ("self", "device", "dtype")
 
 
@@ -68,7 +91,12 @@ class _Loss(Layer):
 
 
 def row(name, options, forward, shown=None, prepare=None, doc=None, base=Layer, **more):
-    """A class of the table. `prepare(self, options)` turns options into attributes and makes weights; without it all but
+    """Adds a class to the table; see `_made`."""
+    TABLE._rows[name] = options, forward, shown, prepare, doc, base, more
+
+
+def _made(name, options, forward, shown, prepare, doc, base, more):
+    """The class of a row. `prepare(self, options)` turns options into attributes and makes weights; without it all but
     `device` and `dtype` become attributes as they are.
     """
     options.__name__ = options.__qualname__ = name
@@ -89,7 +117,7 @@ def row(name, options, forward, shown=None, prepare=None, doc=None, base=Layer, 
     members = {"__module__": "zyx.nn", "__doc__": doc, "__init__": __init__, "forward": forward, **more}
     if shown is not None:
         members["_shown"] = shown
-    TABLE[name] = type(name, (base,), members)
+    return type(name, (base,), members)
 
 
 def _keep(self, options, *names):
@@ -142,9 +170,7 @@ for _name, _function, _doc in (
     ("Hardswish", F.hardswish, "`x` times the sigmoid in straight lines."),
 ):
     row(_name, lambda self, inplace=False: vars(), lambda self, input, _f=_function: _f(input, self.inplace),
-        None if _name.startswith("Hard") else _placed, doc=_doc)  # fmt: skip
-
-TABLE["ReLU6"].min_val, TABLE["ReLU6"].max_val = 0.0, 6.0
+        None if _name.startswith("Hard") else _placed, doc=_doc, **({"min_val": 0.0, "max_val": 6.0} if _name == "ReLU6" else {}))  # fmt: skip
 
 row("LeakyReLU", lambda self, negative_slope=1e-2, inplace=False: vars(),
     lambda self, input: F.leaky_relu(input, self.negative_slope, self.inplace),

@@ -292,10 +292,12 @@ class Module:
             raise TypeError(f"a parameter is an nn.Parameter or None, not {_named_type(param)}")
         vars(self)[name] = param
 
-    def to(self, *target, dtype=None, device=None, non_blocking=False):
+    def to(self, *target, dtype=None, device=None, non_blocking=False, memory_format=None):
         """All parameters on another device, or in another dtype if they are floating-point numbers, or both; in place.
-        Optimizers are made afterwards.
+        Optimizers are made afterwards. How they are stored (`memory_format`) is no matter of their users.
         """
+        if memory_format is not None and not target and dtype is None and device is None:
+            return self
         planned = []
         for parameter in {p._id(): p for _, p in self._named()}.values():
             like = Tensor.zeros(0, dtype=parameter.dtype, device=parameter.device).to(*target, dtype=dtype, device=device)

@@ -70,11 +70,30 @@ class Optimizer:
         """An optimizer that is written in Python: groups are dicts, and `state` has a dict for each parameter."""
         import collections
 
-        self.defaults, self.state = dict(defaults or {}), collections.defaultdict(dict)
+        self.defaults = dict(defaults or {})
+        vars(self)["_state"] = collections.defaultdict(dict)
         self._groups = []
         params = _listed(params)
         for group in params if params and isinstance(params[0], dict) else [{"params": params}]:
             self.add_param_group(group)
+
+    @property
+    def state(self):
+        """What is kept for each parameter, by name. Of optimizers of Rust these are copies: `load_state_dict` changes it."""
+        if "_state" in vars(self):
+            return self._state
+        params, found = self.parameters(), {}
+        for key, value in self._native.state().items():
+            number, _, name = key.partition(".")
+            if number.isdigit() and int(number) < len(params):
+                found.setdefault(params[int(number)], {})[name] = value
+        return found
+
+    @state.setter
+    def state(self, state):
+        if "_groups" not in vars(self):
+            raise TypeError(f"the state of {type(self).__name__} is set by load_state_dict")
+        vars(self)["_state"] = state
 
     @property
     def defaults(self):

@@ -8,7 +8,7 @@ from .._layers import TABLE as _TABLE
 from ..module import Module, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential  # noqa: F401
 from . import utils  # noqa: F401
 
-globals().update(_TABLE)
+globals().update({_name: _TABLE[_name] for _name in _TABLE})
 
 # File of PyTorch, and further names that users take from it.
 _FILES = {
