@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 from .. import _core
 from .._core import Parameter, Tensor, tensor
 from . import functional as F
-from .module import Module
+from .module import _GLOBAL, Module, _hooks, _located
 
 
 
@@ -51,12 +51,19 @@ class Layer(Module):
     _shown, _prepare = None, None
 
     def __call__(self, *inputs: "Any", **options: "Any") -> "Any":
-        for x in inputs:
-            if not isinstance(x, Tensor):
-                # Arrays, lists and numbers are tensors to a layer.
-                inputs = tuple(_ready(x) for x in inputs)
-                break
-        return Module.__call__(self, *inputs, **options)
+        # As `Module.__call__`, which is not called for it: layers are called often.
+        try:
+            for x in inputs:
+                if not isinstance(x, Tensor):
+                    # Arrays, lists and numbers are tensors to a layer.
+                    inputs = tuple(_ready(x) for x in inputs)
+                    break
+            if "_hooks" in self.__dict__ or _GLOBAL:
+                return _hooks.call(self, inputs, options)
+            return self.forward(*inputs, **options)
+        except Exception as error:
+            _located(self, error)
+            raise
 
     def extra_repr(self):
         return "" if self._shown is None else self._shown()

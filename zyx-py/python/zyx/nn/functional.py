@@ -31,7 +31,8 @@ def _same(name, input, weight):
 
 def linear(input, weight, bias=None):
     """`input @ weight.T + bias`."""
-    _same("linear", input, weight)
+    if input.dtype != weight.dtype:
+        _same("linear", input, weight)
     y = input.matmul(weight.t())
     return y if bias is None else y + bias
 
@@ -629,9 +630,8 @@ def _attend(given, width, heads, weights, bias, bias_k, bias_v, zeros, dropout_p
         raise ValueError(f"attention: {heads} heads do not divide a width of {width}")
     projected = []
     for i, x in enumerate((q, k, v)):
-        part = slice(i * width, (i + 1) * width)
-        weight = weights[i] if isinstance(weights, list) else weights[part]
-        projected.append(linear(x, weight, None if bias is None else bias[part]))
+        weight = weights[i] if isinstance(weights, list) else weights.narrow(0, i * width, width)
+        projected.append(linear(x, weight, None if bias is None else bias.narrow(0, i * width, width)))
     q, k, v = projected
     more = 0
     if bias_k is not None:

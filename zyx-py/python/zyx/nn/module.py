@@ -720,8 +720,9 @@ class Sequential(_Ordered):
             vars(self)[str(name)] = _child(module)
 
     def forward(self, input):
-        for module in [x for x in vars(self).values() if isinstance(x, Module)]:
-            input = module(input)
+        for module in list(self.__dict__.values()):
+            if isinstance(module, Module):
+                input = module(input)
         return input
 
 
