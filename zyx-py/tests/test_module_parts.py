@@ -262,9 +262,9 @@ def test_weights_by_length_and_direction():
         nn.utils.weight_norm(layer)
     nn.utils.remove_weight_norm(layer)
     assert isinstance(layer.weight, nn.Parameter) and set(layer.state_dict()) == {"weight", "bias"}
-    conv = nn.utils.spectral_norm(nn.Conv2d(2, 3, 3), n_power_iterations=30)
+    conv = nn.utils.spectral_norm(nn.Conv2d(2, 3, 3), n_power_iterations=200)
     conv(zyx.ones(1, 2, 4, 4))
-    assert np.linalg.svd(conv.weight.numpy().reshape(3, -1))[1][0] == pytest.approx(1, rel=1e-3)
+    assert np.linalg.svd(conv.weight.numpy().reshape(3, -1))[1][0] == pytest.approx(1, rel=1e-2)
     assert set(conv.state_dict()) == {"bias", "weight_orig", "weight_u", "weight_v"}
 
 
@@ -329,3 +329,23 @@ def test_fused_normalisation():
     norm(conv(x))
     conv.eval(), norm.eval()
     np.testing.assert_allclose(nn.utils.fuse_conv_bn_eval(conv, norm)(x).numpy(), norm(conv(x)).numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_weights_are_drawn_anew():
+    for layer in (nn.Linear(4, 3), nn.Conv2d(2, 3, 3, bias=False), nn.Embedding(5, 3, 1), nn.LSTM(2, 3), nn.GRUCell(2, 3), nn.Bilinear(2, 2, 3)):
+        before = {name: p.numpy(copy=True) for name, p in layer.named_parameters()}
+        weight = next(iter(layer.parameters()))
+        layer.reset_parameters()
+        assert next(iter(layer.parameters())) is weight
+        assert all((p.numpy() != before[name]).any() for name, p in layer.named_parameters())
+    norm = nn.BatchNorm1d(3)
+    norm.weight.set(zyx.zeros(3))
+    norm(zyx.randn(5, 3) + 4)
+    norm.reset_parameters()
+    assert norm.weight.tolist() == [1] * 3 and norm.running_mean.tolist() == [0] * 3 and norm.num_batches_tracked.item() == 0
+
+    class Zero(nn.Linear):
+        def reset_parameters(self):
+            nn.init.zeros_(self.weight)
+
+    assert Zero(2, 3).weight.abs().sum().item() == 0 and nn.ReLU().reset_parameters() is None

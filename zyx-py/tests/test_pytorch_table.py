@@ -169,6 +169,15 @@ def test_optimizers_of_names_and_hooks():
     handle.remove()
     optimizer.step()
     assert calls == ["before", "after", "after"]
+    optimizer.register_state_dict_post_hook(lambda o, state: state | {"more": 1})
+    optimizer.register_state_dict_pre_hook(lambda o: calls.append("told"))
+    optimizer.register_load_state_dict_pre_hook(lambda o, state: {k: v for k, v in state.items() if k != "more"})
+    optimizer.register_load_state_dict_post_hook(lambda o: calls.append("loaded"))
+    state = optimizer.state_dict()
+    assert state["more"] == 1
+    optimizer.load_state_dict(state)
+    assert calls[3:] == ["told", "loaded"]
+    assert set(optimizer.state[model.weight]) == {"exp_avg", "exp_avg_sq", "step"}
 
 
 def test_an_optimizer_written_by_a_user():

@@ -41,6 +41,13 @@ TABLE = Table()
 _PLACE = ("self", "device", "dtype")
 
 
+class _MadeWith:
+    """The options that a layer was made with. Modules and parameters among them are no parts of it."""
+
+    def __init__(self, kind, given, named):
+        self.kind, self.given, self.named = kind, given, named
+
+
 def _ready(x):
     return x if isinstance(x, (Tensor, tuple, str)) or x is None or callable(x) else tensor(x)
 
@@ -48,7 +55,19 @@ def _ready(x):
 class Layer(Module):
     """The base of layers: options are attributes, `forward` computes with them."""
 
-    _shown, _prepare = None, None
+    _shown = None
+
+    def reset_parameters(self):
+        """Draws all weights anew, as those of a new layer with the options that this one was made with."""
+        if "_made_with" not in vars(self):
+            return
+        made = self._made_with
+        fresh = TABLE[made.kind](*made.given, **made.named)
+        for own, new in ((self.parameters(), fresh.parameters()), (self.buffers(), fresh.buffers())):
+            if len(own) != len(new):
+                raise RuntimeError(f"reset_parameters: {type(self).__name__} has {len(own)} weights, a new one {len(new)}")
+            for p, q in zip(own, new):
+                p.set(q.detach().to(p.device, p.dtype))
 
     def __call__(self, *inputs: "Any", **options: "Any") -> "Any":
         # As `Module.__call__`, which is not called for it: layers are called often.
@@ -118,6 +137,10 @@ def _made(name, options, forward, shown, prepare, doc, base, more):
                     vars(self)[key] = value
         else:
             prepare(self, values)
+            vars(self)["_made_with"] = _MadeWith(name, given, named)
+            if type(self).reset_parameters is not Layer.reset_parameters:
+                # A class of a user that draws weights in its own way.
+                self.reset_parameters()
 
     __init__.__wrapped__ = options
     forward.__name__, forward.__qualname__, forward.__doc__ = "forward", f"{name}.forward", doc

@@ -112,29 +112,76 @@ class Optimizer:
         """Calls `hook(optimizer, args, kwargs)` after each step."""
         return self._hook("after", hook)
 
-    def _hook(self, when, hook):
+    def register_state_dict_pre_hook(self, hook, prepend=False):
+        """Calls `hook(optimizer)` before `state_dict`."""
+        return self._hook("state_before", hook, prepend)
+
+    def register_state_dict_post_hook(self, hook, prepend=False):
+        """Calls `hook(optimizer, state_dict)` after `state_dict`; a result takes its place."""
+        return self._hook("state", hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+        """Calls `hook(optimizer, state_dict)` before `load_state_dict`; a result takes its place."""
+        return self._hook("load_before", hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook, prepend=False):
+        """Calls `hook(optimizer)` after `load_state_dict`."""
+        return self._hook("load", hook, prepend)
+
+    def _hook(self, when, hook, prepend=False):
+        from ..nn._hooks import Hook, RemovableHandle, Hooks
+
+        if not callable(hook):
+            raise TypeError(f"a hook is a function, not {type(hook).__name__}")
+        if self._hooks is None:
+            self._hooks = {}
+            self._with_hooks()
+        hooks = self._hooks.setdefault(when, Hooks())
+        key, before = max(hooks, default=-1) + 1, dict(hooks) if prepend else {}
+        if prepend:
+            hooks.clear()
+        hooks[key] = Hook(hook)
+        hooks.update(before)
+        return RemovableHandle(hooks, key)
+
+    def _called(self, when):
+        return [hook.function for hook in list(self._hooks.get(when, {}).values())]
+
+    def _with_hooks(self):
+        """This optimizer's methods with its hooks around them."""
         import functools
 
-        from ..nn._hooks import Hooks, RemovableHandle
+        step, state_dict, load_state_dict = self.step, self.state_dict, self.load_state_dict
 
-        if self._hooks is None:
-            self._hooks = {"before": Hooks(), "after": Hooks()}
-            step = self.step
+        @functools.wraps(step)
+        def stepped(*args, **kwargs):
+            for before in self._called("before"):
+                before(self, args, kwargs)
+            found = step(*args, **kwargs)
+            for after in self._called("after"):
+                after(self, args, kwargs)
+            return found
 
-            @functools.wraps(step)
-            def with_hooks(*args, **kwargs):
-                for before in list(self._hooks["before"].values()):
-                    before(self, args, kwargs)
-                found = step(*args, **kwargs)
-                for after in list(self._hooks["after"].values()):
-                    after(self, args, kwargs)
-                return found
+        @functools.wraps(state_dict)
+        def told():
+            for before in self._called("state_before"):
+                before(self)
+            found = state_dict()
+            for after in self._called("state"):
+                new = after(self, found)
+                found = found if new is None else new
+            return found
 
-            self.step = with_hooks
-        hooks = self._hooks[when]
-        key = max(hooks, default=-1) + 1
-        hooks[key] = hook
-        return RemovableHandle(hooks, key)
+        @functools.wraps(load_state_dict)
+        def loaded(state):
+            for before in self._called("load_before"):
+                new = before(self, state)
+                state = state if new is None else new
+            load_state_dict(state)
+            for after in self._called("load"):
+                after(self)
+
+        self.step, self.state_dict, self.load_state_dict = stepped, told, loaded
 
     def step(self, loss_or_gradients=None):
         """One step by what `backward` collected; or down the gradient of a loss; or by gradients, one (or `None`) for each
@@ -291,7 +338,7 @@ class Optimizer:
     def __reduce__(self):
         # The parameters themselves: a copy of a model and its optimizer are a model and its optimizer.
         if "_groups" in vars(self):
-            return _unpickled, (type(self), {k: v for k, v in vars(self).items() if k not in ("step", "_hooks")})
+            return _unpickled, (type(self), {k: v for k, v in vars(self).items() if k not in ("step", "state_dict", "load_state_dict", "_hooks")})
         return _remade, (type(self), self.parameters(), self._options | self._more, self.state_dict())
 
     def __repr__(self):
