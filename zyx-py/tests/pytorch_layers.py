@@ -261,7 +261,7 @@ def state(layer):
 
 
 def described(nn):
-    """For each call what a library's layer is."""
+    """For each call of `CALLS` attributes, printed form and state of a library's layer."""
     found = {}
     for line in CALLS.split("\n")[1:-1]:
         layer = eval(line, vars(nn))

@@ -93,7 +93,7 @@ def plain_layers():
         lambda nn: nn.InstanceNorm2d(4, track_running_stats=True), lambda nn: nn.GroupNorm(2, 4), lambda nn: nn.LocalResponseNorm(3),
         lambda nn: nn.Softmax2d(), lambda nn: nn.PixelShuffle(2), lambda nn: nn.PixelUnshuffle(2), lambda nn: nn.ChannelShuffle(2), lambda nn: nn.Flatten(), lambda nn: nn.Upsample(scale_factor=2),
         lambda nn: nn.UpsamplingBilinear2d(scale_factor=2), lambda nn: nn.UpsamplingNearest2d((9, 9)), lambda nn: nn.MaxPool2d(3, 2, 1), lambda nn: nn.MaxPool2d(2, return_indices=True),
-        lambda nn: nn.AvgPool2d(3, 2, 1, True, False), lambda nn: nn.AvgPool2d(2, divisor_override=3), lambda nn: nn.LPPool2d(2, 2), lambda nn: nn.AdaptiveAvgPool2d((4, None)),
+        lambda nn: nn.AvgPool2d(3, 2, 1, True, False), lambda nn: nn.AvgPool2d(2, divisor_override=3), lambda nn: nn.AvgPool2d(3, 2, 1, True, divisor_override=2), lambda nn: nn.AvgPool2d((2, 3), (3, 4), (1, 0), True, divisor_override=-2), lambda nn: nn.LPPool2d(2, 2), lambda nn: nn.AdaptiveAvgPool2d((4, None)),
         lambda nn: nn.AdaptiveMaxPool2d((4, 5), True), lambda nn: nn.AdaptiveMaxPool2d(3), lambda nn: nn.ZeroPad2d((1, 2, 0, 1)), lambda nn: nn.ConstantPad2d(1, 2.0),
         lambda nn: nn.ReflectionPad2d(2), lambda nn: nn.ReplicationPad2d(1), lambda nn: nn.CircularPad2d(1), lambda nn: nn.Unfold((2, 3), stride=2), lambda nn: nn.PReLU(4),
         lambda nn: nn.SyncBatchNorm(4).eval(),

@@ -36,7 +36,7 @@ def test_derivatives():
     y, dy = func.jvp(lambda x: x.exp(), (x,), (zyx.tensor([1.0, 0.0, 2.0]),))
     close(dy, np.exp(a) * [1, 0, 2])
     close(func.linearize(lambda x: x.exp(), x)[1](zyx.ones(3)), np.exp(a))
-    # What a function holds besides its arguments is constant.
+    # Tensors that a function holds besides its arguments are constants.
     close(func.grad(lambda y: (x * y).sum())(x), a)
     with pytest.raises(RuntimeError, match="one number"):
         func.grad(lambda x: x)(x)

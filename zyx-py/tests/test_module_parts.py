@@ -1,4 +1,4 @@
-"""What modules hold, refuse, call on the way and save."""
+"""Modules: parts, refusals, hooks, files."""
 
 import copy
 import pickle

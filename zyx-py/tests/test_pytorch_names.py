@@ -1,4 +1,4 @@
-"""How many of PyTorch's names are here (`pytorch_names.py`), and what the ones written in Python do."""
+"""How many of PyTorch's names are here (`pytorch_names.py`), and the functions among them that are written in Python."""
 
 import copy
 import math
@@ -165,6 +165,8 @@ def test_functions_of_networks():
     assert values.shape == (2, 3, 3, 4) and F.fractional_max_pool3d(zyx.ones(1, 1, 5, 5, 5), 2, output_ratio=0.5).shape == (1, 1, 2, 2, 2)
     with pytest.raises(ValueError, match="does not fit"):
         F.fractional_max_pool2d(x, 3, 7)
+    sums = F.avg_pool2d(zyx.ones(1, 1, 5, 5), 2, 2, ceil_mode=True, divisor_override=1)
+    assert sums.tolist() == [[[[4, 4, 2], [4, 4, 2], [2, 2, 1]]]]
     slopes = F.rrelu(-zyx.ones(1000), 0.1, 0.3, training=True)
     assert -0.3 <= slopes.min().item() < -0.28 and -0.12 < slopes.max().item() <= -0.1 and F.rrelu(zyx.tensor([-2.0]), 0.1, 0.3).item() == pytest.approx(-0.4)
     dropped = F.feature_alpha_dropout(zyx.ones(50, 20, 3), 0.5, True)
@@ -245,6 +247,17 @@ def test_settings():
     assert zyx.accelerator.is_available() == (zyx.device().type != "cpu") and zyx.compiler.is_compiling() is False
     with zyx.nn.attention.sdpa_kernel(zyx.nn.attention.SDPBackend.MATH):
         pass
+
+
+def test_scripts_are_compiled_as_they_are():
+    @zyx.jit.script
+    def double(x):
+        return x * 2
+
+    net = zyx.nn.Linear(1, 1)
+    assert double(zyx.ones(1)).item() == 2 and zyx.jit.trace(net, zyx.ones(1)) is net and zyx.compile(net, mode="default") is net and not zyx.jit.is_scripting()
+    with pytest.raises(NotImplementedError, match="no file"):
+        zyx.jit.save(net, "x")
 
 
 def test_comparison():

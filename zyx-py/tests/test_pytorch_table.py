@@ -14,7 +14,7 @@ from zyx import nn, optim
 
 RECORDED = json.loads(FILE.read_text())
 NAMES = {name: getattr(nn, name) for name in dir(nn)}
-# What PyTorch writes as `*args, **kwargs` takes what its documentation says.
+# PyTorch declares these as `*args, **kwargs`; its documentation has their parameters.
 ANY = "*args, **kwargs"
 
 

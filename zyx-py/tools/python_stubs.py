@@ -1,9 +1,9 @@
-"""Stubs of what is written in Python: methods of `Tensor`, names of the module, layers and optimizers with PyTorch's options.
+"""Stubs of code that is written in Python: methods of `Tensor`, names of the module, layers and optimizers with PyTorch's options.
 
     python zyx-py/tools/python_stubs.py           writes the parts of the stubs between the marks again
     python zyx-py/tools/python_stubs.py --check   1 if one of them is not current
 
-The rest of the stubs is written by hand, and the rows for Rust are what bindings are made from (`build/`).
+The rest of the stubs is written by hand, and bindings are made from the rows for Rust (`build/`).
 """
 
 import inspect

@@ -319,7 +319,7 @@ def python_names():
     names = bound() | set(re.findall(r"^def (\w+)", core + top, re.M)) | set(re.findall(r"^from \._(?:grad_mode|types|summary) import (\w+)", top, re.M))
     found = {name: PYTHON_ONLY.get(name) for name in names - rust if not name.startswith("_")}
     found |= {name: PYTHON_ONLY.get(name) for name in set(re.findall(r"^class (\w+)", layers, re.M)) - set(types("nn"))}
-    # What `python_stubs.py` writes is made in Python.
+    # Names in the part that `python_stubs.py` writes are made in Python.
     for text in (core, top, layers):
         written = text.split("# Written by tools/python_stubs.py from here", 1)[1].split("# to here.", 1)[0]
         for name in re.findall(r"^ *(?:def|class) (\w+)|^from \._\w+ import (\w+)", written, re.M):

@@ -2597,15 +2597,15 @@ class Tensor:
     # Written by tools/python_stubs.py from here
 
     def addbmm(self, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-        """`beta self + alpha` times the sum of the products of two batches of matrices. What has the factor 0 is not read."""
+        """`beta self + alpha` times the sum of the products of two batches of matrices. An operand whose factor is 0 is not read."""
         # by hand
 
     def addmv(self, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-        """`beta self + alpha mat @ vec`. What has the factor 0 is not read."""
+        """`beta self + alpha mat @ vec`. An operand whose factor is 0 is not read."""
         # by hand
 
     def addr(self, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-        """`beta self + alpha` times the outer product of two vectors. What has the factor 0 is not read."""
+        """`beta self + alpha` times the outer product of two vectors. An operand whose factor is 0 is not read."""
         # by hand
 
     def angle(self) -> Any:
@@ -2685,11 +2685,11 @@ class Tensor:
         # by hand
 
     def nanmedian(self, dim: Any = None, keepdim: Any = False) -> Any:
-        """The lower median of what is no NaN; along an axis with its position."""
+        """The lower median of the elements that are not NaN; along an axis with its position."""
         # by hand
 
     def nanquantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear') -> Any:
-        """Quantiles of what is no NaN; several of a vector `q` come first."""
+        """Quantiles of the elements that are not NaN; those of several `q` are stacked along a first axis."""
         # by hand
 
     def ndimension(self) -> Any:
@@ -2701,7 +2701,7 @@ class Tensor:
         # by hand
 
     def nonzero_static(self, *, size: Any, fill_value: Any = -1) -> Any:
-        """The first `size` positions of what is not zero, filled up with `fill_value`."""
+        """The first `size` positions of elements that are not zero, filled up with `fill_value`."""
         # by hand
 
     def record_stream(self, s: Any) -> Any:
@@ -2721,7 +2721,7 @@ class Tensor:
         # by hand
 
     def sum_to_size(self, *size: Any) -> Any:
-        """Summed over axes so that the shape is `size`: what was broadcast, back."""
+        """Summed over axes so that the shape is `size`: the reverse of broadcasting."""
         # by hand
 
     def type(self, dtype: Any = None, non_blocking: Any = False) -> Any:

@@ -31,7 +31,7 @@ def tensor_html(x):
         about += f"; the matrix at {[0] * lead}"
     y = y.reshape(1, -1) if y.ndim < 2 else y
     rows, columns = (_places(n) for n in y.shape)
-    # Only what is shown is read.
+    # Only elements that are shown are read.
     for axis, places in enumerate((rows, columns)):
         if None in places:
             half = _MOST // 2

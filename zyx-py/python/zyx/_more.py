@@ -1,4 +1,4 @@
-"""Methods of `Tensor` that PyTorch has and Rust lacks: what a tensor is, and functions made of others.
+"""Methods of `Tensor` that PyTorch has and Rust lacks: predicates of tensors, and functions made of other functions.
 
 `METHODS` and `PROPERTIES` are given to the class by `install`.
 """
@@ -113,7 +113,7 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
 
 
 def sum_to_size(self, *size):
-    """Summed over axes so that the shape is `size`: what was broadcast, back."""
+    """Summed over axes so that the shape is `size`: the reverse of broadcasting."""
     size = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
     if not isinstance(size, (tuple, list)) or not all(isinstance(n, int) for n in size):
         raise TypeError(f"sum_to_size: a shape is ints, not {size!r}")
@@ -125,7 +125,7 @@ def sum_to_size(self, *size):
 
 
 def addmv(self, mat, vec, *, beta=1, alpha=1):
-    """`beta self + alpha mat @ vec`. What has the factor 0 is not read."""
+    """`beta self + alpha mat @ vec`. An operand whose factor is 0 is not read."""
     from ._functions import addmv as function
 
     _operands("addmv", mat, vec)
@@ -133,7 +133,7 @@ def addmv(self, mat, vec, *, beta=1, alpha=1):
 
 
 def addr(self, vec1, vec2, *, beta=1, alpha=1):
-    """`beta self + alpha` times the outer product of two vectors. What has the factor 0 is not read."""
+    """`beta self + alpha` times the outer product of two vectors. An operand whose factor is 0 is not read."""
     from ._functions import addr as function
 
     _operands("addr", vec1, vec2)
@@ -141,7 +141,7 @@ def addr(self, vec1, vec2, *, beta=1, alpha=1):
 
 
 def addbmm(self, batch1, batch2, *, beta=1, alpha=1):
-    """`beta self + alpha` times the sum of the products of two batches of matrices. What has the factor 0 is not read."""
+    """`beta self + alpha` times the sum of the products of two batches of matrices. An operand whose factor is 0 is not read."""
     from ._functions import addbmm as function
 
     _operands("addbmm", batch1, batch2)
@@ -180,7 +180,7 @@ def index_reduce(self, dim, index, source, reduce, *, include_self=True):
 
 
 def nonzero_static(self, *, size, fill_value=-1):
-    """The first `size` positions of what is not zero, filled up with `fill_value`."""
+    """The first `size` positions of elements that are not zero, filled up with `fill_value`."""
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
         raise TypeError(f"nonzero_static: size is a number of positions, not {size!r}")
     found = self.nonzero()[:size]
@@ -195,7 +195,7 @@ def _without_nan(self, dim):
 
 
 def nanmedian(self, dim=None, keepdim=False):
-    """The lower median of what is no NaN; along an axis with its position."""
+    """The lower median of the elements that are not NaN; along an axis with its position."""
     count, (values, places) = _without_nan(self, dim)
     at = ((count - 1) // 2).clamp(0)
     found, place = values.gather(-1, at), places.gather(-1, at)
@@ -210,7 +210,7 @@ def nanmedian(self, dim=None, keepdim=False):
 
 @in_steps
 def nanquantile(self, q, dim=None, keepdim=False, *, interpolation="linear"):
-    """Quantiles of what is no NaN; several of a vector `q` come first."""
+    """Quantiles of the elements that are not NaN; those of several `q` are stacked along a first axis."""
     if interpolation not in ("linear", "lower", "higher", "nearest", "midpoint"):
         raise ValueError(f"nanquantile: interpolation {interpolation!r}")
     count, (values, _) = _without_nan(self, dim)

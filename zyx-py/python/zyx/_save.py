@@ -1,11 +1,11 @@
-"""`save` and `load` of tensors and what is around them: state dicts, checkpoints; and of whole models.
+"""`save` and `load` of tensors, state dicts, checkpoints and whole models.
 
 A file is a safetensors file. A dict of tensors is stored as that, so other readers of safetensors get it too. Of
 anything else the tensors are named by the path to them, and one more tensor of bytes, `__structure__`, has the rest as
 JSON: numbers, strings, lists, tuples, dicts, dtypes and generators. So loading executes nothing, whoever wrote the file.
 
-What holds modules, optimizers or other objects is a pickle, whose loading may execute programs: `load` reads it only with
-`weights_only=False`.
+A value that holds modules, optimizers or other objects is pickled. Loading a pickle may execute programs: `load` reads it
+only with `weights_only=False`.
 """
 
 import os
@@ -33,7 +33,7 @@ def save(obj, f, **options):
     with `write`. Options of PyTorch change nothing.
 
     Modules, optimizers and other objects are pickled; smaller, and safer to load, are their `state_dict()`s. A `TypeError`
-    names what cannot be saved.
+    names an object that cannot be saved.
     """
     tensors = {}
     if not _is_state(obj):
@@ -54,7 +54,7 @@ def save(obj, f, **options):
 
 
 def _save_pickle(obj, f, reason):
-    """Writes an object with what it holds, if it can be pickled and holds modules, optimizers or tensors."""
+    """Writes a pickle of an object."""
     import io
     import pickle
 

@@ -24,7 +24,7 @@ def flatten(tree, leaf=Tensor):
 
 
 def spread(prefix, tree, name):
-    """What a prefix of a tree, as in `in_dims`, says of each leaf."""
+    """The value that a prefix of a tree, as `in_dims` is, has for each leaf."""
     if not isinstance(tree, (tuple, list, dict)):
         return [prefix]
     keys = list(tree) if isinstance(tree, dict) else range(len(tree))

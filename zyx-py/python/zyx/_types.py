@@ -147,7 +147,7 @@ class Generator:
         return Tensor.from_bytes(b"".join(int(n).to_bytes(8, "little") for n in words), "uint8", (32,), device="cpu")
 
     def set_state(self, new_state):
-        """Goes on from what `get_state` gave."""
+        """Goes on from a result of `get_state`."""
         data = new_state.to("cpu").to_bytes() if isinstance(new_state, Tensor) else bytes(new_state)
         if len(data) != 32:
             raise RuntimeError(f"set_state: {len(data)} bytes are no state of a generator")
@@ -221,7 +221,7 @@ def is_tensor(obj):
 
 
 def is_storage(obj):
-    """Whether this is memory of a tensor, which is no object of its own here."""
+    """Whether this is a storage, the memory of a tensor: there are no such objects here."""
     return False
 
 
@@ -481,12 +481,12 @@ _precision = "highest"
 
 
 def get_float32_matmul_precision():
-    """What `set_float32_matmul_precision` was told last."""
+    """The precision that `set_float32_matmul_precision` was given last."""
     return _precision
 
 
 def set_float32_matmul_precision(precision):
-    """How exact products of `float32` are at least: they are computed in `float32`, whatever is allowed."""
+    """The least precision of products of `float32`. They are computed in `float32` at every setting."""
     global _precision
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"{precision!r} is not one of 'highest', 'high', or 'medium'")
@@ -536,7 +536,7 @@ def set_warn_always(b):
 
 
 def is_warn_always_enabled():
-    """What `set_warn_always` was told last."""
+    """The value that `set_warn_always` was given last."""
     return _always
 
 

@@ -1,5 +1,5 @@
 """Libraries and their switches under the names of `torch.backends`. Libraries are used where they are there; products of
-`float32` are computed in `float32`, whatever is allowed.
+`float32` are computed in `float32` at every setting.
 """
 
 from . import _core

@@ -1,4 +1,4 @@
-"""What scripts ask `torch.compiler` for: every computation is compiled, so there is nothing to switch."""
+"""Names of `torch.compiler` that scripts use. Every computation is compiled, so they change nothing."""
 
 
 def _itself(fn=None, recursive=True, *, reason=None):

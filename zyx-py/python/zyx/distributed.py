@@ -1,4 +1,4 @@
-"""One process under the names of `torch.distributed`: what processes send one another stays as it is. More are an error."""
+"""One process under the names of `torch.distributed`: collectives leave its tensors unchanged. A second process is an error."""
 
 import os
 
@@ -33,7 +33,7 @@ class ProcessGroup:
 
 
 class Work:
-    """What is done already."""
+    """The handle of a collective, which is done already."""
 
     def wait(self, timeout=None):
         """Nothing to wait for."""

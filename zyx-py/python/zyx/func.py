@@ -22,7 +22,7 @@ def _leaves(arguments, numbers):
     for i in numbers:
         leaves, rebuild = flatten(arguments[i])
         leaves = [x if isinstance(x, Tensor) else _tensor(x) for x in leaves]
-        # Places of their own: what a function holds besides its arguments is constant.
+        # Copies: tensors that a function holds besides its arguments are constants.
         leaves = [x * 1 if x.is_floating_point() else x for x in leaves]
         arguments[i] = rebuild(leaves)
         places.append(leaves)
@@ -142,7 +142,7 @@ def _basis(x):
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
     """A function that gives the Jacobian of a positional argument, `[*result, *argument]`, by cotangents of the result. All
-    of them are one plan, whatever `chunk_size` says.
+    of them are one plan for every `chunk_size`.
     """
 
     def jacobian(*args, **kwargs):
@@ -221,8 +221,8 @@ def hessian(func, argnums=0):
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     """A function that computes `func` for many examples at once: `in_dims` says which axis of each argument counts them, `None`
     that all have the same, and `out_dims` which axis of each result does. `func` is called once for each result, with tensors
-    that have the shape of one example. Random numbers differ among examples; all examples are one plan, whatever `chunk_size`
-    says.
+    that have the shape of one example. Random numbers differ among examples; all examples are one plan for every
+    `chunk_size`.
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")

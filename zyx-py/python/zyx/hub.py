@@ -10,7 +10,7 @@ def get_dir():
 
 
 def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=False):
-    """The weights of a file that PyTorch, or somebody by hand, has put into `model_dir` (by default the hub's folder)."""
+    """The weights of a file in `model_dir` (by default the hub's folder), where PyTorch or the user has put it."""
     from ._save import load
 
     path = os.path.join(model_dir or os.path.join(get_dir(), "checkpoints"), file_name or url.rpartition("/")[2])

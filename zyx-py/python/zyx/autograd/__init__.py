@@ -7,10 +7,13 @@ from .._grad_mode import enable_grad, no_grad, set_grad_enabled  # noqa: F401
 __getattr__ = _aliases.ways(__name__, {"Function": "x.with_gradient(..)"})
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None, materialize_grads=False):
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
+         is_grads_batched=False, materialize_grads=False):  # fmt: skip
     """Gradients of one or several outputs with respect to inputs, as a tuple. One that no output depends on is an
     error, or with `allow_unused=True` `None`, or with `materialize_grads=True` zeros. `.grad` stays as it is.
     """
+    if not only_inputs or is_grads_batched:
+        raise NotImplementedError("grad: only_inputs=False, is_grads_batched=True; zyx.vmap of a function that calls grad")
     outputs, inputs = _list(outputs), _list(inputs)
     weights = [None] * len(outputs) if grad_outputs is None else _list(grad_outputs)
     total = [None] * len(inputs)

@@ -36,8 +36,8 @@ def _strict(func, given, strict):
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
-    """The Jacobian of a function; of several results and inputs a tuple for each result. All of it is one plan, whatever
-    `vectorize` says.
+    """The Jacobian of a function; of several results and inputs a tuple for each result. All of it is one plan with
+    either value of `vectorize`.
     """
     if strategy not in ("reverse-mode", "forward-mode"):
         raise ValueError(f"strategy is 'reverse-mode' or 'forward-mode', not {strategy!r}")

@@ -660,7 +660,7 @@ class LstmCell(Layer):
 class MultiheadAttention(Layer):
     @overload
     def __init__(self, embed_dim: Any, num_heads: Any, dropout: Any = 0.0, bias: Any = True, add_bias_kv: Any = False, add_zero_attn: Any = False, kdim: Any = None, vdim: Any = None, batch_first: Any = False, device: Any = None, dtype: Any = None) -> None:
-        """What queries find among keys (by default themselves) and values (by default the keys), and the weights by which they found it."""
+        """Attention of queries to keys (by default the queries) and values (by default the keys): the result and the weights."""
         # by hand
 
     @overload
@@ -811,7 +811,7 @@ class SoftMarginLoss(Layer):
 class HingeEmbeddingLoss(Layer):
     @overload
     def __init__(self, margin: Any = 1.0, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> None:
-        """Distances where the target is 1, and what `margin` exceeds them by where it is -1."""
+        """Distances where the target is 1; the excess of `margin` over them where it is -1."""
         # by hand
 
     @overload

@@ -90,7 +90,7 @@ def _attend_cached(self, x, cache):
 
 row("MultiheadAttention", lambda self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None, vdim=None,
     batch_first=False, device=None, dtype=None: vars(), _attended, None, _attention,
-    "What queries find among keys (by default themselves) and values (by default the keys), and the weights by which they found it.",
+    "Attention of queries to keys (by default the queries) and values (by default the keys): the result and the weights.",
     attend_cached=_attend_cached)
 
 # Transformers.

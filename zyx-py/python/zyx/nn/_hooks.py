@@ -102,7 +102,7 @@ def call(module, inputs, options):
 
 
 class _Backward:
-    """The hooks of gradients of one call: what is asked for by the outputs is kept for those of the inputs."""
+    """The backward hooks of one call: gradients of outputs are kept until those of inputs are computed."""
 
     def __init__(self, module):
         self.module, self.given, self.made, self.waiting = module, [], [], 0

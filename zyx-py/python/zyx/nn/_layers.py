@@ -1,4 +1,4 @@
-"""The table of layers: PyTorch's options, what is computed from them, and the printed form.
+"""The table of layers: PyTorch's options, the computation, and the printed form.
 
 A row makes a class. Its options are a function with PyTorch's parameters, which gives them by name; they become attributes,
 and the computation reads the attributes, so an attribute that is assigned counts from the next call. Weights are drawn by

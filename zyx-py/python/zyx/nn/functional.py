@@ -409,7 +409,7 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
 
 
 def _how(size_average, reduce, reduction):
-    """How terms become a loss: `reduction`, or what PyTorch's older options say."""
+    """The reduction of a loss: `reduction`, or the one that PyTorch's older options name."""
     if size_average is None and reduce is None:
         return reduction
     if isinstance(size_average, str) or isinstance(reduce, str):
@@ -521,7 +521,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
-    """Distances where the target is 1, and what `margin` exceeds them by where it is -1."""
+    """Distances where the target is 1; the excess of `margin` over them where it is -1."""
     return input.hinge_embedding_loss(target, margin, _how(size_average, reduce, reduction))
 
 
@@ -621,7 +621,7 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
 
 
 def _attend(given, width, heads, weights, bias, bias_k, bias_v, zeros, dropout_p, padding, need_weights, mask, is_causal):
-    """What `[n, steps, width]` queries find among keys and values, before the last product; and the weights of each head."""
+    """Attention of `[n, steps, width]` queries before the last product, and the weights of each head."""
     q, k, v = given
     if q.ndim != 3 or q.shape[-1] != width:
         raise ValueError(f"attention: was expecting embedding dimension of {width}, but got a query of shape {q.shape}")
@@ -763,10 +763,18 @@ def _avg_pool(axes):
     def pool(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
         if divisor_override is None:
             return method(input, kernel_size, stride, padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
-        if ceil_mode:
-            raise NotImplementedError("divisor_override with ceil_mode=True")
-        size = kernel_size**axes if isinstance(kernel_size, int) else _math.prod(kernel_size)
-        return method(input, kernel_size, stride, padding, count_include_pad=True) * (size / divisor_override)
+        if divisor_override == 0:
+            raise RuntimeError("divisor must be not zero")
+        kernel, around = ([n] * axes if isinstance(n, int) else list(n) for n in (kernel_size, padding))
+        steps = kernel if stride is None else [stride] * axes if isinstance(stride, int) else list(stride)
+        pads = [(0, 0)] * (input.ndim - axes)
+        for n, k, step, p in zip(input.shape[-axes:], kernel, steps, around):
+            more = n + 2 * p - k
+            count = (-(-more // step) if ceil_mode else more // step) + 1
+            # The last window begins within the input or the padding before it.
+            count -= ceil_mode and (count - 1) * step >= n + p
+            pads.append((p, max((count - 1) * step + k - n - p, 0)))
+        return method(input.pad(pads), kernel, steps) * (_math.prod(kernel) / divisor_override)
 
     pool.__name__ = pool.__qualname__ = name
     pool.__doc__ = """The mean of each window."""

@@ -58,10 +58,10 @@ def _rng(generator):
 
 def _given(tensor, make):
     """The tensor, its value replaced by what `make` makes for its shape, dtype and device."""
-    if not isinstance(tensor, Parameter):
+    if not isinstance(tensor, Parameter) and not (isinstance(tensor, Tensor) and hasattr(tensor, "copy_")):
         raise TypeError(f"tensors never change; a Parameter is needed, not {type(tensor).__name__}")
     value = make(tuple(tensor.shape), {"dtype": tensor.dtype, "device": tensor.device})
-    tensor.set(value.cast(tensor.dtype))
+    (tensor.set if isinstance(tensor, Parameter) else tensor.copy_)(value.cast(tensor.dtype))
     return tensor
 
 

@@ -65,18 +65,18 @@ class Module:
 
     @property
     def _modules(self):
-        """The direct submodules by name. What is assigned is a submodule from then on."""
+        """The direct submodules by name. An assigned value is a submodule from then on."""
         found = {n: x for n, x in self.named_children()}
         return _Parts(self, found | {n: None for n in vars(self).get("_none", ()) if n not in found})
 
     @property
     def _parameters(self):
-        """The module's own parameters by name. What is assigned is a parameter from then on."""
+        """The module's own parameters by name. An assigned value is a parameter from then on."""
         return _Parts(self, {n: x for n, x in _own(self) if isinstance(x, Parameter) and not x.is_state()})
 
     @property
     def _buffers(self):
-        """The module's own buffers by name. What is assigned is a buffer from then on."""
+        """The module's own buffers by name. An assigned value is a buffer from then on."""
         return _Parts(self, {n: x for n, x in _own(self) if isinstance(x, Parameter) and x.is_state()})
 
     def _replace(self, name, value):
@@ -140,7 +140,7 @@ class Module:
         raise RuntimeError("get_extra_state() is for subclasses that define it and set_extra_state()")
 
     def set_extra_state(self, state):
-        """Takes what `get_extra_state` gave, if a subclass defines it."""
+        """Takes a result of `get_extra_state`, if a subclass defines it."""
         raise RuntimeError("set_extra_state() is for subclasses that define it and get_extra_state()")
 
     def set_submodule(self, target, module, strict=False):
@@ -167,7 +167,7 @@ class Module:
         return self.to(device=device)
 
     def _apply(self, fn, recurse=True):
-        """Every parameter and buffer replaced by what `fn` makes of its value."""
+        """Every parameter and buffer replaced by `fn` of its value."""
         for parameter in {p._id(): p for _, p in self._named()}.values():
             value = fn(parameter.data)
             if value.dtype != parameter.dtype or value.device != parameter.device:
@@ -543,7 +543,7 @@ def _is_foreign(value):
 
 
 class _Parts(dict):
-    """Parts of a module by name; what is assigned or removed is assigned to, or removed from, the module."""
+    """Parts of a module by name. Assignments and removals change the module."""
 
     def __init__(self, module, parts):
         super().__init__(parts)
@@ -611,7 +611,7 @@ _hooks = _Late()
 
 
 def _child(module):
-    """A module, or an error that names what is none."""
+    """A module; a `TypeError` that names any other value."""
     if not isinstance(module, Module):
         raise TypeError(f"{_named_type(module)} is not a Module subclass")
     return module
@@ -799,13 +799,13 @@ class ModuleDict(Module):
         return [(name, vars(self)[name]) for name in self.keys()]
 
 
-def _parameter(value, what):
-    """A parameter of a tensor; what is none is an error that names it."""
+def _parameter(value, container):
+    """A parameter of a tensor; a `TypeError` that names any other value."""
     if isinstance(value, Parameter):
         return value
     if isinstance(value, Tensor):
         return Parameter(value)
-    raise TypeError(f"{what} holds tensors and parameters, not {_named_type(value)}")
+    raise TypeError(f"{container} holds tensors and parameters, not {_named_type(value)}")
 
 
 class ParameterList(Module):
@@ -1001,7 +1001,7 @@ class NativeLayer(Module):
 
 
 def _remade(kind, options, named, own, more):
-    """A layer made anew with the parameters of another."""
+    """A new layer with the parameters of another."""
     layer = kind(*options, **named)
     for name, parameter in own:
         setattr(layer, name, parameter)

@@ -48,7 +48,7 @@ class Optimizer:
             Groups.__init__(made, _each(cls, params, options, named))
             return made
         made = object.__new__(cls)
-        # What is taken from once, as `model.parameters()` of PyTorch is, is there for `__init__`.
+        # An iterator can be read once: `__init__` takes the list.
         made._listed = params
         return made
 
@@ -79,7 +79,7 @@ class Optimizer:
 
     @property
     def state(self):
-        """What is kept for each parameter, by name. Of optimizers of Rust these are copies: `load_state_dict` changes it."""
+        """The state of each parameter, by name. Optimizers of Rust give copies: `load_state_dict` changes their state."""
         if "_state" in vars(self):
             return self._state
         params, found = self.parameters(), {}
@@ -429,7 +429,7 @@ class _Group(dict):
         return self[key]
 
 
-# Options of which a step is the same, whatever they say.
+# The least value of options, and the error below it.
 _LIMITS = {
     "lr": (0, "Invalid learning rate: {}"), "eps": (0, "Invalid epsilon value: {}"), "weight_decay": (0, "Invalid weight_decay value: {}"),
     "momentum": (0, "Invalid momentum value: {}"), "alpha": (0, "Invalid alpha value: {}"), "lr_decay": (0, "Invalid lr_decay value: {}"),

@@ -1,4 +1,4 @@
-"""Hooks of all modules, and what a module is."""
+"""Hooks of all modules, and the class `Module`."""
 
 from .. import _hooks
 from ..module import Module  # noqa: F401

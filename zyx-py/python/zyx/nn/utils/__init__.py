@@ -135,7 +135,7 @@ def _taken(module, name):
 
 def weight_norm(module, name="weight", dim=0):
     """Gives a module a weight by length and direction: parameters `weight_g` and `weight_v` (Salimans and Kingma 2016). `dim` is
-    the axis along which each slice has a length of its own; `None` is one length for all.
+    the axis along which each slice has a separate length; `None` is one length for all.
     """
     if _hook_of(module, _WeightNorm, name)[1] is not None:
         raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
@@ -203,7 +203,7 @@ def skip_init(module_cls, *args, **kwargs):
 
 
 def fuse_conv_bn_eval(conv, bn, transpose=False):
-    """A convolution that computes what a convolution and a batch normalisation in evaluation do."""
+    """One convolution in place of a convolution and a batch normalisation in evaluation."""
     if conv.training or bn.training:
         raise AssertionError("Fusion only for eval!")
     import copy
@@ -225,7 +225,7 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
 
 
 def fuse_linear_bn_eval(linear, bn):
-    """A linear layer that computes what a linear layer and a batch normalisation in evaluation do."""
+    """One linear layer in place of a linear layer and a batch normalisation in evaluation."""
     if linear.training or bn.training:
         raise AssertionError("Fusion only for eval!")
     import copy

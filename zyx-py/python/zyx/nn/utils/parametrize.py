@@ -22,7 +22,7 @@ def cached():
 
 
 class ParametrizationList(ModuleList):
-    """The functions that a weight goes through, and what it is computed from: `original`, or `original0`, `original1`, .."""
+    """The functions that a weight goes through, and their inputs: `original`, or `original0`, `original1`, .."""
 
     def __init__(self, modules, original, unsafe=False):
         super().__init__(modules)
@@ -85,8 +85,8 @@ def _inject(module, name):
 
 
 def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
-    """Computes a weight by a module from now on: from the weight that it was, or by `right_inverse` of the module from what
-    gives it.
+    """Computes a weight by a module from now on: from the weight that it was, or from
+    `right_inverse` of it.
     """
     if not isinstance(parametrization, Module):
         raise TypeError(f"a parametrization is a Module, not {type(parametrization).__name__}")

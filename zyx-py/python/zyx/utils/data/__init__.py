@@ -394,7 +394,7 @@ def get_worker_info():
 
 
 class _Workers:
-    """Threads, each of which does what it is given in order."""
+    """Threads, each of which does its jobs in order."""
 
     def __init__(self, loader):
         global _LOCAL
@@ -418,7 +418,7 @@ class _Workers:
         self.started = [thread.submit(start, i) for i, thread in enumerate(self.threads)]
 
     def submit(self, i, function, *given):
-        """The future of what worker `i` does."""
+        """The future of a job of worker `i`."""
         started = self.started[i]
 
         def work():
@@ -429,7 +429,7 @@ class _Workers:
         return self.threads[i].submit(work)
 
     def close(self, wait=False):
-        """Ends the threads; what they have not begun is left."""
+        """Ends the threads; jobs that have not begun are dropped."""
         for thread in self.threads:
             thread.shutdown(wait=wait, cancel_futures=True)
 
@@ -441,8 +441,8 @@ class DataLoader:
     """Batches of a data set, in its order or shuffled anew each time, or in the order of a sampler. `generator` is a
     `zyx.Generator` or `zyx.Rng`; pinned memory changes nothing.
 
-    `num_workers` threads make batches ahead, `prefetch_factor` (2) each, and give them in order; what a data set raises comes
-    up where its batch is due. Threads share the program's memory, as processes do not: a data set that reads an open file has
+    `num_workers` threads make batches ahead, `prefetch_factor` (2) each, and give them in order; an exception of a data set is
+    raised where its batch is due. Threads share the program's memory, as processes do not: a data set that reads an open file has
     to hold one for each thread. `multiprocessing_context` is an error.
 
     With `batch_size=None` there is no batch: each example is given for itself. The rows of a `TensorDataset` are taken
