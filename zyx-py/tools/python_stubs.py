@@ -51,8 +51,13 @@ def of_tensor():
 def of_module():
     """The names of `zyx` that `_types` has, and its submodules in Python."""
     import zyx
+    from zyx import _core
 
-    lines = [f"from . import {name} as {name}" for name in zyx._SUBMODULES[10:]]
+    declared = set(re.findall(r"^(?:class |def |)(\w+)(?=[(:])", (PACKAGE / "_core.pyi").read_text(), re.M))
+    # Not `import *`: aliases of the stub are no names of the package.
+    shared = [name for name in dir(_core) if name in declared and hasattr(zyx, name) and not name.startswith("_")]
+    lines = [f"from ._core import {name} as {name}" for name in shared if name != "manual_seed" and name != "device"]
+    lines += [f"from . import {name} as {name}" for name in zyx._SUBMODULES[10:]]
     lines += [f"from ._types import {name} as {name}" for name in sorted(zyx._TYPES.split())]
     return [*lines, "from ._summary import summary as summary"]
 
@@ -83,6 +88,27 @@ def of_optimizers():
         cls = getattr(optim, name)
         lines += [f"class {name}(Optimizer):", f"    def __init__({shown(getattr(cls.__init__, '__wrapped__', cls.__init__))}) -> None:", doc(cls, " " * 8), "        # by hand", ""]
     return lines
+
+
+def functional():
+    """The whole stub of `nn.functional`: exact parameters of functions that are defined there; methods of `Tensor` take their
+    parameters by two names, which a stub cannot say.
+    """
+    from zyx.nn import functional as F
+
+    lines = ['"""Functions under the names, and with the parameters, of `torch.nn.functional`. Written by tools/python_stubs.py."""', "",
+             "from typing import Any", "", "from .._core import Tensor", "", "class DTypeMismatch(TypeError, RuntimeError):",
+             doc(F.DTypeMismatch, " " * 4), ""]  # fmt: skip
+    for name in dir(F):
+        if name.startswith("_") or inspect.isclass(getattr(F, name)):
+            continue
+        found = getattr(F, name)
+        # A wrapped method is a function of `_names`; functions in steps have the parameters of those that they wrap.
+        known = getattr(found, "__module__", "") == F.__name__
+        parameters = shown(found) if known else "input: Any, *args: Any, **kwargs: Any"
+        several = "_with_indices" in name or name in ("max_pool1d", "max_pool2d", "max_pool3d", "multi_head_attention_forward") or not known or "return_indices" in parameters
+        lines += [f"def {name}({parameters}) -> {'Any' if several else 'Tensor'}:", doc(found, " " * 4), ""]
+    return "\n".join(lines)
 
 
 def with_overloads(file, text):
@@ -118,7 +144,9 @@ def current(file, make):
 
 def stale():
     """The stubs whose part is not current."""
-    return [file for file, make in PARTS.items() if current(file, make) != (PACKAGE / file).read_text()]
+    found = [file for file, make in PARTS.items() if current(file, make) != (PACKAGE / file).read_text()]
+    whole = PACKAGE / "nn" / "functional.pyi"
+    return found + ["nn/functional.pyi"] * (not whole.exists() or whole.read_text() != functional())
 
 
 if __name__ == "__main__":
@@ -127,3 +155,4 @@ if __name__ == "__main__":
         sys.exit(bool(stale()))
     for name, part in PARTS.items():
         (PACKAGE / name).write_text(current(name, part))
+    (PACKAGE / "nn" / "functional.pyi").write_text(functional())

@@ -15,6 +15,61 @@ from . import nn as nn
 from . import optim as optim
 # Written by tools/python_stubs.py from here
 
+from ._core import AxisError as AxisError
+from ._core import DType as DType
+from ._core import DTypeError as DTypeError
+from ._core import Device as Device
+from ._core import GgufFile as GgufFile
+from ._core import Jit as Jit
+from ._core import OutOfMemoryError as OutOfMemoryError
+from ._core import Parameter as Parameter
+from ._core import Plateau as Plateau
+from ._core import QuantizedMatrix as QuantizedMatrix
+from ._core import Rng as Rng
+from ._core import SafetensorsFile as SafetensorsFile
+from ._core import ShapeError as ShapeError
+from ._core import Tensor as Tensor
+from ._core import bf16 as bf16
+from ._core import bfloat16 as bfloat16
+from ._core import clip_norm as clip_norm
+from ._core import clip_value as clip_value
+from ._core import devices as devices
+from ._core import f16 as f16
+from ._core import f32 as f32
+from ._core import f64 as f64
+from ._core import float16 as float16
+from ._core import float32 as float32
+from ._core import float64 as float64
+from ._core import from_dlpack as from_dlpack
+from ._core import i16 as i16
+from ._core import i32 as i32
+from ._core import i64 as i64
+from ._core import i8 as i8
+from ._core import int16 as int16
+from ._core import int32 as int32
+from ._core import int64 as int64
+from ._core import int8 as int8
+from ._core import is_grad_enabled as is_grad_enabled
+from ._core import load_npy as load_npy
+from ._core import load_npz as load_npz
+from ._core import load_pytorch as load_pytorch
+from ._core import load_safetensors as load_safetensors
+from ._core import open_gguf as open_gguf
+from ._core import open_safetensors as open_safetensors
+from ._core import safetensors_from_bytes as safetensors_from_bytes
+from ._core import safetensors_to_bytes as safetensors_to_bytes
+from ._core import save_npy as save_npy
+from ._core import save_npz as save_npz
+from ._core import save_safetensors as save_safetensors
+from ._core import tensor as tensor
+from ._core import u16 as u16
+from ._core import u32 as u32
+from ._core import u64 as u64
+from ._core import u8 as u8
+from ._core import uint16 as uint16
+from ._core import uint32 as uint32
+from ._core import uint64 as uint64
+from ._core import uint8 as uint8
 from . import accelerator as accelerator
 from . import backends as backends
 from . import compiler as compiler
@@ -110,11 +165,6 @@ from ._summary import summary as summary
 
 # to here.
 
-from ._core import *
-from ._core import Device as Device
-from ._core import DType as DType
-from ._core import Parameter as Parameter
-from ._core import Tensor as Tensor
 from ._grad_mode import enable_grad as enable_grad
 from ._grad_mode import inference_mode as inference_mode
 from ._grad_mode import no_grad as no_grad
