@@ -12,9 +12,9 @@ use zyx_core::{
     Interpolation, Pool2d, Result, Rng, Runtime, Tensor,
 };
 use zyx_nn::{
-    AttentionMask, BatchNorm2d, Conv2d, Embedding, Forward, Gru, Init, LayerNorm, Linear, Lstm,
-    Module, Param, RecurrentOptions, RmsNorm, TransformerActivation, TransformerEncoder,
-    TransformerOptions, safetensors,
+    AttentionMask, BatchNorm2d, Conv2d, ConvTranspose1d, Embedding, Forward, Gru, Init, LayerNorm,
+    Linear, Lstm, Module, Param, RecurrentOptions, RmsNorm, TransformerActivation,
+    TransformerEncoder, TransformerOptions, safetensors,
 };
 use zyx_onnx::{Dim, Export, Exported, Model};
 
@@ -452,6 +452,11 @@ fn convolutions_and_pooling_are_operators() {
             [3, 1, 3, 3],
             Conv2dOptions { groups: 3, padding: [1, 1], ..Default::default() },
         ),
+        (
+            "far dilated",
+            [4, 3, 2, 2],
+            Conv2dOptions { dilation: [10, 1], stride: [1, 7], ..Default::default() },
+        ),
     ];
     let mut rng = Rng::seed(3);
     for (name, weight, options) in cases {
@@ -474,6 +479,27 @@ fn convolutions_and_pooling_are_operators() {
         Ok(vec![x[0].conv1d(&weight, None, options)?])
     });
     assert!(made.operators().contains_key("Conv"), "{:?}", made.operators());
+    // Patches, overlapping ones, one alone, and gaps between windows.
+    for (name, kernel, stride, padding, extent) in [
+        ("patches", 20, 20, 0, 60),
+        ("overlapping", 25, 20, 3, 71),
+        ("one patch", 32, 32, 0, 32),
+        ("gaps", 3, 24, 1, 60),
+        ("dilated gaps", 5, 21, 1, 64),
+    ] {
+        let weight = numbers(DType::F32, &[2, 1, kernel, kernel].map(Is), &mut rng, &device);
+        let dilation = if name == "dilated gaps" { [3; 2] } else { [1; 2] };
+        let options = Conv2dOptions {
+            stride: [stride; 2],
+            padding: [padding; 2],
+            dilation,
+            ..Default::default()
+        };
+        let inputs = [("x", DType::F32, vec![Named("batch", 2), Is(1), Is(extent), Is(extent)])];
+        let f = |x: &[Tensor]| Ok(vec![x[0].conv2d(&weight, None, options)?]);
+        let made = compare(&format!("stride of {stride} {name}"), Export::new(&device), &inputs, f);
+        assert_eq!(kinds(&made), ["Conv", "Identity"], "{name}");
+    }
     let pools: &[(&str, Pool2d)] = &[
         ("plain", Pool2d::new([2, 2])),
         ("overlapping", Pool2d { stride: [2, 2], padding: [1, 1], ..Pool2d::new([3, 3]) }),
@@ -668,7 +694,7 @@ fn what_is_no_model_is_refused_by_a_sentence() {
 }
 
 #[test]
-fn sorts_and_transposed_convolutions() {
+fn sorts_are_operators() {
     let device = device();
     for (dtype, rows) in [(DType::F32, 5), (DType::F32, 300), (DType::I64, 40)] {
         let inputs = [("x", dtype, vec![Named("n", 3), Is(rows)])];
@@ -686,19 +712,120 @@ fn sorts_and_transposed_convolutions() {
             });
         }
     }
-    let inputs = [("x", DType::F32, vec![Named("batch", 2), Is(4), Is(6), Is(5)])];
-    let weight = numbers(DType::F32, &[4, 3, 3, 3].map(Is), &mut Rng::seed(2), &device);
-    for (stride, padding) in [(1, 0), (2, 1), (3, 0)] {
-        let options = ConvTransposeOptions {
-            stride: [stride; 2],
-            padding: [padding; 2],
-            ..Default::default()
-        };
-        let f = |x: &[Tensor]| Ok(vec![x[0].conv_transpose2d(&weight, None, options)?]);
-        let name = format!("transposed convolution {stride}");
-        let made = compare(&name, Export::new(&device), &inputs, f);
-        assert!(made.operators().contains_key("Conv"), "{:?}", made.operators());
+}
+
+type Transposed = (&'static str, [usize; 4], ConvTransposeOptions<2>);
+
+#[test]
+fn transposed_convolutions_are_operators() {
+    let device = device();
+    let plain = ConvTransposeOptions::default();
+    let cases: &[Transposed] = &[
+        ("plain", [4, 3, 3, 3], plain),
+        ("points", [4, 3, 1, 1], plain),
+        (
+            "doubled",
+            [4, 3, 4, 4],
+            ConvTransposeOptions { stride: [2; 2], padding: [1; 2], ..plain },
+        ),
+        ("exact", [4, 3, 2, 2], ConvTransposeOptions { stride: [2; 2], ..plain }),
+        (
+            "longer",
+            [4, 3, 3, 3],
+            ConvTransposeOptions {
+                stride: [2; 2],
+                padding: [1; 2],
+                output_padding: [1; 2],
+                ..plain
+            },
+        ),
+        ("gaps", [4, 3, 2, 2], ConvTransposeOptions { stride: [5; 2], ..plain }),
+        (
+            "uneven",
+            [4, 3, 3, 5],
+            ConvTransposeOptions {
+                stride: [3, 1],
+                padding: [0, 2],
+                output_padding: [2, 0],
+                ..plain
+            },
+        ),
+        ("grouped", [4, 2, 3, 3], ConvTransposeOptions { stride: [2; 2], groups: 2, ..plain }),
+        ("by channel", [4, 1, 4, 4], ConvTransposeOptions { stride: [2; 2], groups: 4, ..plain }),
+        ("dilated", [4, 3, 3, 2], ConvTransposeOptions { dilation: [2, 3], ..plain }),
+        (
+            "dilated and strided",
+            [4, 3, 3, 3],
+            ConvTransposeOptions {
+                stride: [3, 2],
+                padding: [1, 2],
+                output_padding: [2, 1],
+                dilation: [2; 2],
+                ..plain
+            },
+        ),
+        ("wide", [4, 3, 24, 20], ConvTransposeOptions { stride: [24, 20], ..plain }),
+        ("cut", [4, 3, 3, 3], ConvTransposeOptions { stride: [2; 2], padding: [3; 2], ..plain }),
+    ];
+    let mut rng = Rng::seed(2);
+    for (name, weight, options) in cases {
+        let weight = numbers(DType::F32, &weight.map(Is), &mut rng, &device);
+        let channels = weight.shape()[1] * options.groups;
+        let bias = numbers(DType::F32, &[Is(channels)], &mut rng, &device);
+        for bias in [None, Some(&bias)] {
+            let inputs = |rows| [("x", DType::F32, vec![Named("batch", 2), Is(4), rows, Is(5)])];
+            let f = |x: &[Tensor]| Ok(vec![x[0].conv_transpose2d(&weight, bias, *options)?.tanh()]);
+            let export = || Export::new(&device).weights([("weight", weight.clone())]);
+            let biased = if bias.is_some() { " biased" } else { "" };
+            for (rows, named) in [(Is(6), ""), (Named("rows", 7), " of rows")] {
+                let what = format!("transposed convolution {name}{biased}{named}");
+                // Of few rows nothing but zeros is left of what is cut.
+                let is_cut = *name == "cut" && !named.is_empty();
+                let export = if is_cut { export().size("rows", 6, 1) } else { export() };
+                let made = compare(&what, export, &inputs(rows), f);
+                assert_eq!(kinds(&made), ["ConvTranspose", "Identity", "Tanh"], "{what}");
+                assert_eq!(made.operators()["ConvTranspose"], 1, "{what}");
+            }
+        }
     }
+    // Along one axis and three, and of halves.
+    let init = &mut Init::new(0, &device);
+    let options = ConvTransposeOptions {
+        stride: [4],
+        padding: [2],
+        output_padding: [1],
+        ..Default::default()
+    };
+    let layer = ConvTranspose1d::new(4, 2, [8], options, init).unwrap();
+    let inputs = [("x", DType::F32, vec![Named("batch", 2), Is(4), Named("length", 9)])];
+    let export = Export::new(&device).parameters(layer.named_parameters());
+    let made = compare("transposed layer 1d", export, &inputs, |x| Ok(vec![layer.forward(&x[0])?]));
+    assert_eq!(kinds(&made), ["ConvTranspose", "Identity"]);
+    let weight = numbers(DType::F32, &[4, 2, 2, 3, 2].map(Is), &mut rng, &device);
+    let options = ConvTransposeOptions { stride: [2, 1, 3], ..Default::default() };
+    let inputs = [("x", DType::F32, vec![Named("batch", 2), Is(4), Is(3), Is(4), Is(2)])];
+    let f = |x: &[Tensor]| Ok(vec![x[0].conv_transpose3d(&weight, None, options)?]);
+    let made = compare("transposed convolution 3d", Export::new(&device), &inputs, f);
+    assert_eq!(kinds(&made), ["ConvTranspose", "Identity"]);
+    let weight = weight.cast(DType::F16);
+    let inputs = [("x", DType::F16, vec![Named("batch", 2), Is(4), Is(3), Is(4), Is(2)])];
+    let f = |x: &[Tensor]| Ok(vec![x[0].conv_transpose3d(&weight, None, options)?]);
+    let made = compare("transposed convolution of halves", Export::new(&device), &inputs, f);
+    assert!(made.operators().contains_key("ConvTranspose"), "{:?}", made.operators());
+
+    // A slice, or a convolution with a flipped weight, is no transposed convolution.
+    let weight = numbers(DType::F32, &[4, 3, 3, 3].map(Is), &mut rng, &device);
+    let inputs = [("x", DType::F32, vec![Named("batch", 2), Is(4), Is(6), Is(5)])];
+    let options = ConvTransposeOptions { stride: [2; 2], ..Default::default() };
+    let f = |x: &[Tensor]| Ok(vec![x[0].conv_transpose2d(&weight, None, options)?.slice(2, 3..9)?]);
+    let made = compare("slice of a transposed convolution", Export::new(&device), &inputs, f);
+    assert_eq!(kinds(&made), ["ConvTranspose", "Identity", "Slice"]);
+    let f = |x: &[Tensor]| {
+        let options = Conv2dOptions { padding: [2, 2], ..Default::default() };
+        Ok(vec![x[0].conv2d(&weight.transpose(0, 1)?.flip([2])?, None, options)?])
+    };
+    let made = compare("convolution with a flipped weight", Export::new(&device), &inputs, f);
+    assert!(made.operators().contains_key("Conv"), "{:?}", made.operators());
 }
 
 /// Results that are inputs, weights, numbers, and the same twice.

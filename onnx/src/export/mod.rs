@@ -3,8 +3,9 @@
 //! A function is traced: called with tensors that have no values. What it made of them is a list of some twenty
 //! operations ([`Steps`]), of which each has a meaning in ONNX (`elementwise`, `nodes`). Sums of products become
 //! matrix products (`products`), and what is made as a method of tensors makes it becomes the operator of that method:
-//! convolutions, pooling, normalisation, activations (`patterns`). Recording the methods as they are called would
-//! find the same operators, but put the exporter into every method, and leave out what programs make themselves.
+//! normalisation and activations (`patterns`), convolutions and pooling (`windows`). Recording the methods as they are
+//! called would find the same operators, but put the exporter into every method, and leave out what programs make
+//! themselves.
 //!
 //! Dimensions with names are found by tracing with several sizes: everything but sizes must be equal, and sizes must
 //! be sums of products of the named dimensions (`sizes`).
@@ -15,6 +16,7 @@ mod patterns;
 mod products;
 mod sizes;
 mod views;
+mod windows;
 mod writer;
 
 use crate::proto::tensor_proto::DataLocation;
@@ -98,7 +100,7 @@ struct Input {
 /// ```
 ///
 /// # What is written
-/// Operators of opset 20. Sums of products are `MatMul`; convolutions, pooling, softmax, layer and batch
+/// Operators of opset 20. Sums of products are `MatMul`; convolutions, transposed ones, pooling, softmax, layer and batch
 /// normalisation and activations are their operators where they are computed by the tensor methods of that meaning;
 /// everything else is written operation by operation. Integers divided by zero, indices out of range and floats that no
 /// integer holds give what they give here. Sorts are `TopK`, which leaves open where NaN stands; attention without a mask is
