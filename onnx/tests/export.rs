@@ -1,19 +1,20 @@
 //! Exported functions, loaded again: the model computes what the function does.
 //!
-//! With `ZYX_ONNX_EXPORT` set to a folder, each model is written there with its inputs and results (`model.onnx`,
-//! `values.safetensors`), for `scripts/onnx_export.py`.
+//! With `ZYX_ONNX_EXPORT` set to a folder, each model is written there with its inputs and results (`model.onnx`, and
+//! `values-0.safetensors` and so on for each choice of named sizes), for `scripts/onnx_export.py`.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
+use zyx_core::tensor::Steps;
 use zyx_core::{
     Attention, Conv1dOptions, Conv2dOptions, ConvTransposeOptions, DType, Device, Error,
     Interpolation, Pool2d, Result, Rng, Runtime, Tensor,
 };
 use zyx_nn::{
     AttentionMask, BatchNorm2d, Conv2d, ConvTranspose1d, Embedding, Forward, Gru, Init, LayerNorm,
-    Linear, Lstm, Module, Param, RecurrentOptions, RmsNorm, TransformerActivation,
+    Linear, Lstm, Module, Param, RecurrentOptions, RmsNorm, Rnn, TransformerActivation,
     TransformerEncoder, TransformerOptions, safetensors,
 };
 use zyx_onnx::{Dim, Export, Exported, Model};
@@ -75,55 +76,68 @@ fn compare(
     inputs: &[Input],
     f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
 ) -> Exported {
+    compare_all(what, export, &[inputs], f)
+}
+
+/// As [`compare`], with inputs that differ in the sizes of named extents.
+fn compare_all(
+    what: &str,
+    export: Export,
+    all: &[&[Input]],
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+) -> Exported {
     let device = device();
     let names = |n: usize| (0..n).map(|i| format!("y{i}"));
     let named = |x: &[Tensor]| {
         let y = f(x)?;
         Ok(names(y.len()).zip(y).collect::<Vec<(String, Tensor)>>())
     };
-    let export = inputs.iter().fold(export, |export, (name, dtype, extents)| {
+    let export = all[0].iter().fold(export, |export, (name, dtype, extents)| {
         export.input(name, *dtype, extents.iter().map(|&extent| extent.into()))
     });
     let exported = export.trace(named).unwrap_or_else(|error| panic!("{what}: {error}"));
     let bytes = exported.to_bytes();
     let model = Model::from_bytes(bytes.clone(), &device).unwrap_or_else(|e| panic!("{what}: {e}"));
     let mut rng = Rng::seed(7);
-    let given: Vec<Tensor> = inputs
-        .iter()
-        .map(|(_, dtype, extents)| numbers(*dtype, extents, &mut rng, &device))
-        .collect();
-    let run = inputs.iter().zip(&given).map(|(input, x)| (input.0, x.clone()));
-    let got = model.run(run).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let want = f(&given).unwrap();
-    assert_eq!(got.len(), want.len(), "{what}");
-    for (got, want) in got.iter().zip(&want) {
-        assert_eq!((got.dtype(), got.shape()), (want.dtype(), want.shape()), "{what}");
-        let (a, b) = (
-            got.cast(DType::F64).to_vec::<f64>().unwrap(),
-            want.cast(DType::F64).to_vec::<f64>().unwrap(),
-        );
-        let scale = b.iter().filter(|x| x.is_finite()).fold(1f64, |m, x| m.max(x.abs()));
-        let ulp = match want.dtype() {
-            DType::F16 => 2e-3,
-            DType::BF16 => 1e-2,
-            DType::F64 => 1e-12,
-            dtype if dtype.is_float() => 4e-6,
-            _ => 0.0,
-        };
-        for (a, b) in a.iter().zip(&b) {
-            let same = a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= ulp * scale;
-            assert!(same, "{what}: {a} is not {b}\n{:?}", exported.operators());
+    for (i, inputs) in all.iter().enumerate() {
+        let given: Vec<Tensor> = inputs
+            .iter()
+            .map(|(_, dtype, extents)| numbers(*dtype, extents, &mut rng, &device))
+            .collect();
+        let run = inputs.iter().zip(&given).map(|(input, x)| (input.0, x.clone()));
+        let got = model.run(run).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let want = f(&given).unwrap();
+        assert_eq!(got.len(), want.len(), "{what}");
+        for (got, want) in got.iter().zip(&want) {
+            assert_eq!((got.dtype(), got.shape()), (want.dtype(), want.shape()), "{what}");
+            let (a, b) = (
+                got.cast(DType::F64).to_vec::<f64>().unwrap(),
+                want.cast(DType::F64).to_vec::<f64>().unwrap(),
+            );
+            let scale = b.iter().filter(|x| x.is_finite()).fold(1f64, |m, x| m.max(x.abs()));
+            let ulp = match want.dtype() {
+                DType::F16 => 2e-3,
+                DType::BF16 => 1e-2,
+                DType::F64 => 1e-12,
+                dtype if dtype.is_float() => 4e-6,
+                _ => 0.0,
+            };
+            for (a, b) in a.iter().zip(&b) {
+                let same = a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= ulp * scale;
+                assert!(same, "{what}: {a} is not {b}\n{:?}", exported.operators());
+            }
         }
-    }
-    // NumPy has no `bf16`.
-    let has_all = given.iter().chain(&want).all(|x| x.dtype() != DType::BF16);
-    if let Some(folder) = std::env::var_os("ZYX_ONNX_EXPORT").filter(|_| has_all) {
-        let folder = Path::new(&folder).join(what.replace(' ', "_"));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("model.onnx"), bytes).unwrap();
-        let named = inputs.iter().zip(&given).map(|(input, x)| (input.0.to_owned(), x.clone()));
-        let values: BTreeMap<String, Tensor> = named.chain(names(want.len()).zip(want)).collect();
-        safetensors::save(&values, folder.join("values.safetensors")).unwrap();
+        // NumPy has no `bf16`.
+        let has_all = given.iter().chain(&want).all(|x| x.dtype() != DType::BF16);
+        if let Some(folder) = std::env::var_os("ZYX_ONNX_EXPORT").filter(|_| has_all) {
+            let folder = Path::new(&folder).join(what.replace(' ', "_"));
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("model.onnx"), &bytes).unwrap();
+            let named = inputs.iter().zip(&given).map(|(input, x)| (input.0.to_owned(), x.clone()));
+            let values: BTreeMap<String, Tensor> =
+                named.chain(names(want.len()).zip(want)).collect();
+            safetensors::save(&values, folder.join(format!("values-{i}.safetensors"))).unwrap();
+        }
     }
     exported
 }
@@ -495,9 +509,11 @@ fn convolutions_and_pooling_are_operators() {
             dilation,
             ..Default::default()
         };
-        let inputs = [("x", DType::F32, vec![Named("batch", 2), Is(1), Is(extent), Is(extent)])];
+        let all = [2, 1, 5]
+            .map(|n| [("x", DType::F32, vec![Named("batch", n), Is(1), Is(extent), Is(extent)])]);
         let f = |x: &[Tensor]| Ok(vec![x[0].conv2d(&weight, None, options)?]);
-        let made = compare(&format!("stride of {stride} {name}"), Export::new(&device), &inputs, f);
+        let what = format!("stride of {stride} {name}");
+        let made = compare_all(&what, Export::new(&device), &all.each_ref().map(|x| &x[..]), f);
         assert_eq!(kinds(&made), ["Conv", "Identity"], "{name}");
     }
     let pools: &[(&str, Pool2d)] = &[
@@ -605,17 +621,121 @@ fn a_convolutional_network() {
     assert!(!made.operators().contains_key("Expand"), "{:?}", made.operators());
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Recurrent {
+    Tanh,
+    Relu,
+    Gru,
+    Lstm,
+}
+
+type Run = Box<dyn Fn(&Tensor, &[Tensor]) -> Result<Vec<Tensor>>>;
+
+impl Recurrent {
+    /// The parameters of a layer, and what it makes of a sequence and the states to start with, if they are given.
+    fn layer(self, options: RecurrentOptions, init: &mut Init) -> (Vec<(String, Param)>, Run) {
+        fn one<M: Module + 'static>(
+            layer: M,
+            run: fn(&M, &Tensor, Option<&Tensor>) -> Result<(Tensor, Tensor)>,
+        ) -> (Vec<(String, Param)>, Run) {
+            let parameters = layer.named_parameters();
+            let run = move |x: &Tensor, start: &[Tensor]| {
+                let (y, h) = run(&layer, x, start.first())?;
+                Ok(vec![y, h])
+            };
+            (parameters, Box::new(run))
+        }
+        match self {
+            Recurrent::Tanh => one(Rnn::new(5, 6, options, init).unwrap(), Rnn::run),
+            Recurrent::Relu => one(Rnn::relu(5, 6, options, init).unwrap(), Rnn::run),
+            Recurrent::Gru => one(Gru::new(5, 6, options, init).unwrap(), Gru::run),
+            Recurrent::Lstm => {
+                let layer = Lstm::new(5, 6, options, init).unwrap();
+                let parameters = layer.named_parameters();
+                let run = move |x: &Tensor, start: &[Tensor]| {
+                    let start = if let [h, c] = start { Some((h, c)) } else { None };
+                    let (y, (h, c)) = layer.run(x, start)?;
+                    Ok(vec![y, h, c])
+                };
+                (parameters, Box::new(run))
+            }
+        }
+    }
+}
+
+/// Layers over sequences of any length are one operator each.
 #[test]
-fn recurrent_networks() {
+fn recurrent_layers_are_operators() {
     let device = device();
     let init = &mut Init::new(0, &device);
-    let options = RecurrentOptions { batch_first: true, ..Default::default() };
-    let lstm = Lstm::new(5, 6, options, init).unwrap();
-    let gru = Gru::new(5, 6, options, init).unwrap();
-    let inputs = [("x", DType::F32, vec![Named("batch", 3), Is(7), Is(5)])];
-    let export = || Export::new(&device).parameters(lstm.named_parameters());
-    compare("lstm", export(), &inputs, |x| Ok(vec![lstm.forward(&x[0])?]));
-    compare("gru", Export::new(&device), &inputs, |x| Ok(vec![gru.forward(&x[0])?]));
+    let plain = RecurrentOptions::default();
+    let cases: &[(&str, RecurrentOptions)] = &[
+        ("plain", plain),
+        ("batch first", RecurrentOptions { batch_first: true, ..plain }),
+        ("unbiased", RecurrentOptions { bias: false, bidirectional: true, ..plain }),
+        ("deep", RecurrentOptions { layers: 3, batch_first: true, ..plain }),
+        ("both ways", RecurrentOptions { layers: 2, bidirectional: true, ..plain }),
+    ];
+    for (kind, operator) in [
+        (Recurrent::Tanh, "RNN"),
+        (Recurrent::Relu, "RNN"),
+        (Recurrent::Gru, "GRU"),
+        (Recurrent::Lstm, "LSTM"),
+    ] {
+        for &(name, options) in cases {
+            let (parameters, run) = kind.layer(options, init);
+            let directions = if options.bidirectional { 2 } else { 1 };
+            let inputs = |with_states: bool, batch: usize, length: usize| -> Vec<Input> {
+                let (n, steps) = (Named("batch", batch), Named("length", length));
+                let x =
+                    if options.batch_first { vec![n, steps, Is(5)] } else { vec![steps, n, Is(5)] };
+                let state = || vec![Is(options.layers * directions), n, Is(6)];
+                let states: &[&str] = match (with_states, operator) {
+                    (false, _) => &[],
+                    (true, "LSTM") => &["h", "c"],
+                    (true, _) => &["h"],
+                };
+                let states = states.iter().map(|name| (*name, DType::F32, state()));
+                [("x", DType::F32, x)].into_iter().chain(states).collect()
+            };
+            for with_states in [false, true] {
+                let states = if with_states { " from states" } else { "" };
+                let what = format!("recurrence {kind:?} {name}{states}");
+                let export = Export::new(&device).parameters(parameters.clone());
+                let all = [(3, 7), (1, 1), (2, 90)].map(|(b, n)| inputs(with_states, b, n));
+                let made = compare_all(&what, export, &all.each_ref().map(|x| &x[..]), |x| {
+                    run(&x[0], &x[1..])
+                });
+                let count = made.operators().get(operator).copied();
+                assert_eq!(count, Some(options.layers), "{what}: {:?}", made.operators());
+                assert!(!made.operators().contains_key("MatMul"), "{what}: {:?}", made.operators());
+            }
+        }
+    }
+    // Of other dtypes, without a batch, and as a part of a model.
+    let layer = Lstm::new(5, 6, plain, init).unwrap();
+    for dtype in [DType::F16, DType::BF16, DType::F64] {
+        let inputs = [("x", dtype, vec![Named("length", 8), Is(2), Is(5)])];
+        layer.to_dtype(dtype).unwrap();
+        let f = |x: &[Tensor]| Ok(vec![layer.forward(&x[0])?]);
+        let made = compare(&format!("recurrence {dtype}"), Export::new(&device), &inputs, f);
+        assert_eq!(made.operators().get("LSTM"), Some(&1), "{dtype}: {:?}", made.operators());
+    }
+    layer.to_dtype(DType::F32).unwrap();
+    let inputs = [("x", DType::F32, vec![Named("length", 8), Is(5)])];
+    let f = |x: &[Tensor]| {
+        let y = layer.forward(&x[0].tanh())?;
+        Ok(vec![y.softmax(-1)?, y.mean(0)?])
+    };
+    let made = compare("recurrence without a batch", Export::new(&device), &inputs, f);
+    assert_eq!(made.operators().get("LSTM"), Some(&1), "{:?}", made.operators());
+    // Gradients pass steps that no operator of ONNX gives: as operations, of a length that is known.
+    let inputs = [("x", DType::F32, vec![Is(4), Named("batch", 3), Is(5)])];
+    compare("gradient of a recurrence", Export::new(&device), &inputs, |x| {
+        let x = x[0].tracked();
+        let loss = layer.forward(&x)?.square().sum(..)?;
+        Ok(vec![loss.grad(&[&x])?.remove(0).unwrap()])
+    });
 }
 
 #[test]
@@ -689,6 +809,12 @@ fn what_is_no_model_is_refused_by_a_sentence() {
     assert!(said.contains("there twice"), "{said}");
     let said = refused(export().size("m", 2, 2), |x| Ok(x[0].exp()));
     assert!(said.contains("no input has the dimension `m`"), "{said}");
+    let said = refused(export(), |x| {
+        let y = x[0].exp();
+        Steps::note("lstm", &[&x[0], &x[0], &x[0]], &[&y]);
+        Ok(y)
+    });
+    assert!(said.contains("operands that are not known"), "{said}");
     let failed = export().trace(|x| Ok(vec![("y", x[0].reshape([3])?)]));
     assert!(matches!(failed, Err(Error::Shape { .. })));
 }
@@ -773,16 +899,19 @@ fn transposed_convolutions_are_operators() {
         let channels = weight.shape()[1] * options.groups;
         let bias = numbers(DType::F32, &[Is(channels)], &mut rng, &device);
         for bias in [None, Some(&bias)] {
-            let inputs = |rows| [("x", DType::F32, vec![Named("batch", 2), Is(4), rows, Is(5)])];
+            let inputs = |n, rows| [("x", DType::F32, vec![Named("batch", n), Is(4), rows, Is(5)])];
             let f = |x: &[Tensor]| Ok(vec![x[0].conv_transpose2d(&weight, bias, *options)?.tanh()]);
             let export = || Export::new(&device).weights([("weight", weight.clone())]);
             let biased = if bias.is_some() { " biased" } else { "" };
-            for (rows, named) in [(Is(6), ""), (Named("rows", 7), " of rows")] {
+            for (rows, named) in
+                [([Is(6); 3], ""), ([7, 6, 40].map(|n| Named("rows", n)), " of rows")]
+            {
                 let what = format!("transposed convolution {name}{biased}{named}");
                 // Of few rows nothing but zeros is left of what is cut.
                 let is_cut = *name == "cut" && !named.is_empty();
                 let export = if is_cut { export().size("rows", 6, 1) } else { export() };
-                let made = compare(&what, export, &inputs(rows), f);
+                let all = [inputs(2, rows[0]), inputs(1, rows[1]), inputs(5, rows[2])];
+                let made = compare_all(&what, export, &all.each_ref().map(|x| &x[..]), f);
                 assert_eq!(kinds(&made), ["ConvTranspose", "Identity", "Tanh"], "{what}");
                 assert_eq!(made.operators()["ConvTranspose"], 1, "{what}");
             }

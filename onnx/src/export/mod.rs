@@ -14,6 +14,7 @@ mod elementwise;
 mod nodes;
 mod patterns;
 mod products;
+mod recurrent;
 mod sizes;
 mod views;
 mod windows;
@@ -208,7 +209,7 @@ impl Export {
             let kind =
                 |input: &Input| (input.dims.iter().map(extent).collect::<Shape>(), input.dtype);
             let inputs: Vec<(Shape, DType)> = self.inputs.iter().map(kind).collect();
-            Steps::trace(&inputs, &self.device, known, |x| {
+            Steps::trace(&inputs, &self.device, known, &recurrent::COMPOSITES, |x| {
                 let named: Vec<(String, Tensor)> =
                     f(x)?.into_iter().map(|(name, y)| (name.into(), y)).collect();
                 outputs = named.iter().map(|(name, _)| name.clone()).collect();

@@ -134,7 +134,7 @@ impl Exporter<'_> {
                 let size = self.steps[id].dims.as_ref().map(|dims| dims[axis].clone());
                 let count = self.writer.size(&size.unwrap_or(Size::fixed(0)));
                 names.push(&count);
-                let [values, order] = self.writer.two(kind, &names, attributes);
+                let [values, order] = self.writer.several(kind, &names, attributes);
                 if result == 0 { values } else { order }
             }
         }
@@ -416,7 +416,7 @@ impl Exporter<'_> {
 
 /// The operations that a method makes.
 fn template(operands: &[(Shape, DType)], device: &Device, method: &Method) -> Option<Arc<Steps>> {
-    let steps = Steps::trace(operands, device, &[], |x| Ok(vec![method(x)?]));
+    let steps = Steps::trace(operands, device, &[], &[], |x| Ok(vec![method(x)?]));
     steps.ok().map(Arc::new)
 }
 
