@@ -516,6 +516,18 @@ fn convolutions_and_pooling_are_operators() {
         let made = compare_all(&what, Export::new(&device), &all.each_ref().map(|x| &x[..]), f);
         assert_eq!(kinds(&made), ["Conv", "Identity"], "{name}");
     }
+    for name in ["far pool", "far mean"] {
+        let all =
+            [2, 1].map(|n| [("x", DType::F32, vec![Named("batch", n), Is(2), Is(70), Is(45)])]);
+        let pool = Pool2d { stride: [24, 20], ..Pool2d::new([21, 22]) };
+        let is_mean = name == "far mean";
+        let f = |x: &[Tensor]| {
+            Ok(vec![if is_mean { x[0].avg_pool2d(pool)? } else { x[0].max_pool2d(pool)? }])
+        };
+        let made = compare_all(name, Export::new(&device), &all.each_ref().map(|x| &x[..]), f);
+        let operator = if is_mean { "AveragePool" } else { "MaxPool" };
+        assert_eq!(made.operators().get(operator), Some(&1), "{name}: {:?}", made.operators());
+    }
     let pools: &[(&str, Pool2d)] = &[
         ("plain", Pool2d::new([2, 2])),
         ("overlapping", Pool2d { stride: [2, 2], padding: [1, 1], ..Pool2d::new([3, 3]) }),
@@ -929,6 +941,12 @@ fn transposed_convolutions_are_operators() {
     let inputs = [("x", DType::F32, vec![Named("batch", 2), Is(4), Named("length", 9)])];
     let export = Export::new(&device).parameters(layer.named_parameters());
     let made = compare("transposed layer 1d", export, &inputs, |x| Ok(vec![layer.forward(&x[0])?]));
+    assert_eq!(kinds(&made), ["ConvTranspose", "Identity"]);
+    let weight = numbers(DType::F32, &[4, 2, 3].map(Is), &mut rng, &device);
+    let options = ConvTransposeOptions { dilation: [2], ..Default::default() };
+    let inputs = [("x", DType::F32, vec![Named("batch", 2), Is(4), Is(1)])];
+    let f = |x: &[Tensor]| Ok(vec![x[0].conv_transpose1d(&weight, None, options)?]);
+    let made = compare("transposed convolution of one element", Export::new(&device), &inputs, f);
     assert_eq!(kinds(&made), ["ConvTranspose", "Identity"]);
     let weight = numbers(DType::F32, &[4, 2, 2, 3, 2].map(Is), &mut rng, &device);
     let options = ConvTransposeOptions { stride: [2, 1, 3], ..Default::default() };

@@ -5,7 +5,8 @@
 //! matrix products (`products`), and what is made as a method of tensors makes it becomes the operator of that method:
 //! normalisation and activations (`patterns`), convolutions and pooling (`windows`). Recording the methods as they are
 //! called would find the same operators, but put the exporter into every method, and leave out what programs make
-//! themselves.
+//! themselves. Only layers whose operations depend on the length of a sequence say which operator they are
+//! (`recurrent`).
 //!
 //! Dimensions with names are found by tracing with several sizes: everything but sizes must be equal, and sizes must
 //! be sums of products of the named dimensions (`sizes`).
@@ -102,10 +103,12 @@ struct Input {
 ///
 /// # What is written
 /// Operators of opset 20. Sums of products are `MatMul`; convolutions, transposed ones, pooling, softmax, layer and batch
-/// normalisation and activations are their operators where they are computed by the tensor methods of that meaning;
-/// everything else is written operation by operation. Integers divided by zero, indices out of range and floats that no
-/// integer holds give what they give here. Sorts are `TopK`, which leaves open where NaN stands; attention without a mask is
-/// `Softmax`, which gives NaN where every score of a row is `-inf`.
+/// normalisation and activations are their operators where they are computed by the tensor methods of that meaning, and
+/// so are the recurrent layers of `zyx-nn`, whose sequences may have a named length; everything else is written operation
+/// by operation. Integers divided by zero, indices out of range and floats that no integer holds give what they give here.
+/// Sorts are `TopK`, which leaves open where NaN stands; attention without a mask is `Softmax`, which gives NaN where every
+/// score of a row is `-inf`. Recurrent layers of `bf16`, which the operators lack,
+/// are computed in `f32`.
 ///
 /// Not written are Fourier transforms, reinterpreted bits (and so random numbers that depend on an input), and
 /// additions to places of an index on devices that sort for them: [`Export::trace`] names the operation. What depends

@@ -254,7 +254,7 @@ impl Slide {
             // All positions are a stride wide, and an axis of which windows are read is a dilation longer.
             let strides: Vec<usize> = visible
                 .iter()
-                .filter(|&whole| *whole > 0 && whole % positions == 0)
+                .filter(|&whole| *whole > 0 && whole.is_multiple_of(positions))
                 .map(|whole| whole / positions)
                 .collect();
             for padding in 0..=max_padding(kernel).max(1) {
@@ -315,7 +315,9 @@ impl Spread {
         if period == 1 && kernel == taps && kernel > 1 {
             // Both the image that is spread apart and the one that windows slide over are steps.
             let distance = |points: usize, room: usize| match points.checked_sub(1) {
-                Some(gaps) if gaps > 0 && room > 0 && room % gaps == 0 => Some(room / gaps),
+                Some(gaps) if gaps > 0 && room > 0 && room.is_multiple_of(gaps) => {
+                    Some(room / gaps)
+                }
                 _ => None,
             };
             let spread = visible.iter().filter_map(|n| distance(extent, n.checked_sub(1)?));
