@@ -994,4 +994,8 @@ fn results_of_every_kind() {
     });
     let inputs = [("x", DType::F32, vec![Is(0), Is(3)])];
     compare("always empty", Export::new(&device), &inputs, |x| Ok(vec![x[0].sum(0)?, x[0].exp()]));
+    compare("empty products", Export::new(&device), &inputs, |x| {
+        let y = x[0].reshape([1, 0, 1, 1, 3, 1])?;
+        Ok(vec![y.mul(y.exp())?.sum([4, 5])?.reshape([1, 0, 1])?])
+    });
 }

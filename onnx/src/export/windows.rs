@@ -16,7 +16,7 @@ use zyx_core::{
 
 /// How a window slides along an axis.
 #[derive(Clone, Copy, Default)]
-struct Axis {
+struct Window {
     kernel: usize,
     stride: usize,
     padding: usize,
@@ -25,8 +25,8 @@ struct Axis {
     output_padding: usize,
 }
 
-/// How windows slide along each axis.
-type Way = Vec<Axis>;
+/// How a window slides along each axis.
+type Windows = Vec<Window>;
 
 /// Windows of an image times weights, summed.
 struct Contraction {
@@ -60,8 +60,8 @@ impl Exporter<'_> {
     }
 
     /// A step and those below it on the way to the image or the weight that it shows, the deepest first.
-    fn way_down(&self, mut x: usize) -> Vec<usize> {
-        let mut way = vec![x];
+    fn movement_chain(&self, mut x: usize) -> Vec<usize> {
+        let mut chain = vec![x];
         loop {
             let step = &self.steps[x];
             x = match (&step.op, &step.sources[..]) {
@@ -71,11 +71,11 @@ impl Exporter<'_> {
                 (StepOp::Pad(_) | StepOp::Shrink(_), [source]) => *source,
                 _ => break,
             };
-            way.push(x);
+            chain.push(x);
         }
         // An image itself comes before what pads it.
-        way.reverse();
-        way
+        chain.reverse();
+        chain
     }
 
     /// Steps with as many axes and these first extents.
@@ -126,13 +126,13 @@ impl Exporter<'_> {
             self.contraction(sum)?;
         let lead = [groups * outputs, channels];
         let weight = Shape::from([&lead[..], &kernel].concat());
-        let slide = Slide { positions, kernel };
-        let way_down = self.way_down(windows);
-        let visible = self.extents(&way_down);
+        let sliding = Sliding { positions, kernel };
+        let movement_chain = self.movement_chain(windows);
+        let visible = self.extents(&movement_chain);
         let mut all = Vec::new();
-        for image in self.shaped(&way_down, weight.rank(), [batch, groups * channels]) {
+        for image in self.shaped(&movement_chain, weight.rank(), [batch, groups * channels]) {
             let extents = &self.steps[image].tensor.shape()[2..];
-            let ways = slide.ways(extents, &visible, |kernel| 2 * kernel);
+            let ways = sliding.ways(extents, &visible, |kernel| 2 * kernel);
             all.extend(ways.into_iter().map(|way| {
                 let operands = operands(image, &weight, has_bias.then(|| weight[0]));
                 let attributes = [attributes(&way), vec![int("group", groups as i64)]].concat();
@@ -160,13 +160,14 @@ impl Exporter<'_> {
         while let StepOp::Reshape | StepOp::Permute(_) | StepOp::Pad(_) = self.steps[sum].op {
             sum = *self.steps[sum].sources.first()?;
         }
-        let made = self.contraction(sum).filter(|made| made.kernel.len() == n)?;
+        let made =
+            self.contraction(sum).filter(|made| made.kernel.len() == n && made.groups > 0)?;
         let (groups, inputs) = (made.groups, made.groups * made.channels);
-        let way_down = self.way_down(made.windows);
-        let images = self.shaped(&way_down, n + 2, [made.batch, inputs]);
+        let movement_chain = self.movement_chain(made.windows);
+        let images = self.shaped(&movement_chain, n + 2, [made.batch, inputs]);
         let along = |axis: usize| images.iter().map(move |&x| self.steps[x].tensor.shape()[axis]);
         let visible: Vec<BTreeSet<usize>> = (2..n + 2).map(|axis| along(axis).collect()).collect();
-        let weights = self.way_down(made.weight);
+        let weights = self.movement_chain(made.weight);
         let weights = self.shaped(&weights, n + 2, [inputs, shape[1] / groups]);
         let mut all = Vec::new();
         for &image in &images {
@@ -217,13 +218,13 @@ impl Exporter<'_> {
             return None;
         }
         let pick = |from: usize| (0..axes).map(|i| dims[from + 2 * i]).collect::<Vec<_>>();
-        let slide = Slide { kernel: pick(2), positions: pick(3) };
-        let way_down = self.way_down(windows);
-        let visible = self.extents(&way_down);
+        let sliding = Sliding { kernel: pick(2), positions: pick(3) };
+        let movement_chain = self.movement_chain(windows);
+        let visible = self.extents(&movement_chain);
         let mut all = Vec::new();
-        for image in self.shaped(&way_down, axes + 2, [dims[0], dims[1]]) {
+        for image in self.shaped(&movement_chain, axes + 2, [dims[0], dims[1]]) {
             let extents = &self.steps[image].tensor.shape()[2..];
-            for way in slide.ways(extents, &visible, |kernel| kernel / 2) {
+            for way in sliding.ways(extents, &visible, |kernel| kernel / 2) {
                 for inside in [false, true].into_iter().take(1 + usize::from(is_mean)) {
                     all.extend(pool(image, is_mean, inside, &way));
                 }
@@ -234,20 +235,20 @@ impl Exporter<'_> {
     }
 }
 
-/// Windows of some extents at so many positions.
-struct Slide {
+/// Windows of some extents, with so many positions along each axis.
+struct Sliding {
     kernel: Vec<usize>,
     positions: Vec<usize>,
 }
 
-impl Slide {
+impl Sliding {
     /// The ways in which windows have these positions in an image, whose extents on the way to them are visible.
     fn ways(
         &self,
         image: &[usize],
         visible: &BTreeSet<usize>,
         max_padding: impl Fn(usize) -> usize,
-    ) -> Vec<Way> {
+    ) -> Vec<Windows> {
         let axis = |((&kernel, &positions), &extent): ((&usize, &usize), &usize)| {
             let mut own = Vec::new();
             let (Some(gaps), true) = (kernel.checked_sub(1), positions > 0) else { return own };
@@ -273,7 +274,7 @@ impl Slide {
                         *dilation > 0 && is_free && room.is_some_and(same)
                     };
                     let dilations = dilations.into_iter().filter(fits);
-                    own.extend(dilations.map(|dilation| Axis {
+                    own.extend(dilations.map(|dilation| Window {
                         kernel,
                         stride,
                         padding,
@@ -303,7 +304,7 @@ struct Spread {
 
 impl Spread {
     /// How it may be made, with strides and dilations that show in extents of images along it.
-    fn ways(&self, visible: &BTreeSet<usize>) -> Vec<Axis> {
+    fn ways(&self, visible: &BTreeSet<usize>) -> Vec<Window> {
         let &Spread { extent, kernel, result, period, start, taps, positions } = self;
         let (mut all, mut steps) = (Vec::new(), Vec::new());
         if kernel == 0 || period == 0 {
@@ -332,7 +333,7 @@ impl Spread {
                 let cut = (whole + output_padding).checked_sub(result);
                 let padding = cut.filter(|cut| cut % 2 == 0).map(|cut| cut / 2);
                 if let Some(padding) = padding.filter(|padding| padding % period == start) {
-                    all.push(Axis { kernel, stride, padding, dilation, output_padding });
+                    all.push(Window { kernel, stride, padding, dilation, output_padding });
                 }
             }
         }
@@ -341,25 +342,26 @@ impl Spread {
 }
 
 /// All choices of a way for each axis, those that are the same along each axis first.
-fn product(axes: impl Iterator<Item = Vec<Axis>>) -> Vec<Way> {
-    let mut ways: Vec<Way> = vec![Vec::new()];
+fn product(axes: impl Iterator<Item = Vec<Window>>) -> Vec<Windows> {
+    let mut ways: Vec<Windows> = vec![Vec::new()];
     for own in axes {
-        let longer = |way: &Way| {
+        let longer = |way: &Windows| {
             let way = way.clone();
             own.iter().map(move |axis| [&way[..], &[*axis]].concat()).collect::<Vec<_>>()
         };
         ways = ways.iter().flat_map(longer).collect();
     }
-    let differ = |a: &Axis, b: &Axis| {
-        let of = |axis: &Axis| (axis.stride, axis.padding, axis.dilation, axis.output_padding);
+    let differ = |a: &Window, b: &Window| {
+        let of = |axis: &Window| (axis.stride, axis.padding, axis.dilation, axis.output_padding);
         of(a) != of(b)
     };
     ways.sort_by_key(|way| way.windows(2).filter(|pair| differ(&pair[0], &pair[1])).count());
     ways
 }
 
-fn attributes(way: &[Axis]) -> Vec<AttributeProto> {
-    let list = |of: fn(&Axis) -> usize| way.iter().map(|axis| of(axis) as i64).collect::<Vec<_>>();
+fn attributes(way: &[Window]) -> Vec<AttributeProto> {
+    let list =
+        |of: fn(&Window) -> usize| way.iter().map(|axis| of(axis) as i64).collect::<Vec<_>>();
     let pads = list(|axis| axis.padding);
     vec![
         ints("kernel_shape", list(|axis| axis.kernel)),
@@ -376,11 +378,11 @@ fn operands(image: usize, weight: &Shape, bias: Option<usize>) -> Vec<Extents> {
 }
 
 /// Stride, padding and dilation along each axis.
-fn numbers<const N: usize>(way: &[Axis]) -> [[usize; N]; 3] {
+fn numbers<const N: usize>(way: &[Window]) -> [[usize; N]; 3] {
     [from_fn(|i| way[i].stride), from_fn(|i| way[i].padding), from_fn(|i| way[i].dilation)]
 }
 
-fn convolution(groups: usize, way: Way) -> Method {
+fn convolution(groups: usize, way: Windows) -> Method {
     Box::new(move |x| match way.len() {
         1 => {
             let [[stride], [padding], [dilation]] = numbers(&way);
@@ -400,8 +402,8 @@ fn convolution(groups: usize, way: Way) -> Method {
     })
 }
 
-fn transposed_convolution(groups: usize, way: Way) -> Method {
-    fn of<const N: usize>(way: &[Axis], groups: usize) -> ConvTransposeOptions<N> {
+fn transposed_convolution(groups: usize, way: Windows) -> Method {
+    fn of<const N: usize>(way: &[Window], groups: usize) -> ConvTransposeOptions<N> {
         let [stride, padding, dilation] = numbers(way);
         let output_padding = from_fn(|i| way[i].output_padding);
         ConvTransposeOptions { stride, padding, output_padding, dilation, groups }
@@ -413,8 +415,8 @@ fn transposed_convolution(groups: usize, way: Way) -> Method {
     })
 }
 
-fn pool(image: usize, is_mean: bool, inside: bool, way: &[Axis]) -> Option<Candidate> {
-    fn of<const N: usize>(way: &[Axis], inside: bool) -> Pool<N> {
+fn pool(image: usize, is_mean: bool, inside: bool, way: &[Window]) -> Option<Candidate> {
+    fn of<const N: usize>(way: &[Window], inside: bool) -> Pool<N> {
         let [stride, padding, dilation] = numbers(way);
         let kernel = from_fn(|i| way[i].kernel);
         Pool { stride, padding, dilation, count_include_pad: !inside, ..Pool::new(kernel) }
