@@ -164,6 +164,23 @@ const LIFTED: &[&str] = &[
     "var_keepdim",
 ];
 
+/// Methods that convert: what is that already is given itself.
+const CONVERSIONS: &[&str] = &[
+    "cast",
+    "astype",
+    "to_device",
+    "float",
+    "double",
+    "half",
+    "bfloat16",
+    "long",
+    "int",
+    "short",
+    "char",
+    "byte",
+    "bool",
+];
+
 /// Methods that take one example for a batch of them, as PyTorch's do, and how many axes the example has.
 const UNBATCHED: &[(&str, usize)] = &[
     ("conv1d", 2),
@@ -188,7 +205,10 @@ pub(crate) fn methods(entries: &[Entry]) -> Result<String, String> {
              let t = self.tensor();\nlet other = beside(&t, other)?;\n\
              caught(py, || t.{method}(other)).map(PyTensor::new)\n}}\n\
              fn __r{operator}__(&self, py: Python<'_>, other: OperandArg) -> PyResult<PyTensor> {{\n\
-             reflected(py, &self.tensor(), other, |x, y| x.{method}(y))\n}}\n"
+             reflected(py, &self.tensor(), other, |x, y| x.{method}(y))\n}}\n\
+             fn __i{operator}__(&self, py: Python<'_>, other: OperandArg) -> PyResult<()> {{\n\
+             let t = self.tensor();\nlet other = beside(&t, other)?;\n\
+             let found = caught(py, || t.{method}(other))?;\nself.write_result(py, &t, &found)\n}}\n"
         );
     }
     Ok(out + "}\n")
@@ -285,6 +305,18 @@ fn method(entry: &Entry) -> Result<String, String> {
             ("", "&self, ", "let t = &self.tensor();\nlet here = t.device();\nlet _ = here;\n")
         }
     };
+    if let Some(view) = entry.view {
+        let call = match LIFTED.contains(&name.as_str()) {
+            true => format!("views::lifted(t, |t| {call})"),
+            false => call,
+        };
+        let (doc, arguments) = (format!("{:?}", entry.doc), declared.arguments());
+        return Ok(format!(
+            "#[doc = {doc}]\n#[pyo3(name = \"{name}\", signature = ({signature}), \
+             text_signature = \"{text_signature}\")]\nfn bound_{name}(&self, py: Python<'_>{arguments}) \
+             -> PyResult<Py<PyAny>> {{\n{here}{steps}self.{view}(py, |t| {call})?.into_py_any(py)\n}}\n"
+        ));
+    }
     let is_lifted = !entry.is_static && LIFTED.contains(&name.as_str());
     let here = if is_lifted {
         "let t = self.tensor();\nlet lifted = t.rank() == 0;\nlet t = &lift(py, t)?;\n\
@@ -300,6 +332,15 @@ fn method(entry: &Entry) -> Result<String, String> {
     let draws = entry.parameters.iter().any(|p| p.kind == "Generator");
     let run = if draws { "run_attached" } else { "run" };
     let run = format!("{run}(py, || {call})");
+    let is_conversion = !entry.is_static && CONVERSIONS.contains(&name.as_str());
+    let (receiver, here, run) = match is_conversion {
+        true => (
+            "slf: &Bound<'_, PyTensor>, ",
+            "let t = &slf.get().tensor();\nlet here = t.device();\n",
+            format!("converted(slf, t, {run})"),
+        ),
+        false => (receiver, here, run),
+    };
     let run = if is_lifted { format!("lower(py, lifted, {run})") } else { run };
     let run = match entry.parameters.iter().any(is_wish) {
         true => format!("wished(py, requires_grad, {run})"),

@@ -1,7 +1,7 @@
 //! `zyx.Tensor` and `zyx.Parameter`: the class itself; its methods come from the stub.
 //!
-//! A Python tensor is a tensor of Rust or a leaf, which is a place whose tensor changes: a parameter, or a
-//! tensor made with `requires_grad`. So a parameter can be used wherever a tensor can.
+//! A Python tensor is a cell: it holds a tensor of Rust, or shares a storage with its views (`crate::storage`), or is a
+//! leaf: a parameter, or a tensor made with `requires_grad`. So a parameter can be used wherever a tensor can.
 
 use crate::arguments::{Argument, TensorArg, default_device};
 use crate::data;
@@ -14,24 +14,32 @@ use crate::grad_mode::is_grad_enabled;
 use crate::leaf::Leaf;
 use crate::lists::{List, bytes, each};
 use crate::memory;
+use crate::scope;
+use crate::storage::Alias;
+use crate::views::{self, Layout, Seen};
 use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use zyx::{DType, Device, Param, Tensor};
 
-/// An immutable n-dimensional array on a device, computed when it is needed.
+/// An n-dimensional array on a device, computed when it is needed.
 ///
 /// `Tensor(data, dtype=None, device=None, requires_grad=False)` copies numbers, nested lists, NumPy
 /// arrays and whatever exports memory. Integers become `int64` and floats `float32` unless a dtype
 /// is given; arrays keep theirs.
 #[pyclass(name = "Tensor", module = "zyx", frozen, subclass, weakref)]
 #[derive(Debug)]
-pub(crate) struct PyTensor(RwLock<Value>);
+pub(crate) struct PyTensor {
+    value: RwLock<Value>,
+    /// The scope that it was made in: see [`crate::scope`].
+    scope: u64,
+}
 
 #[derive(Debug)]
 enum Value {
     Fixed(Tensor),
+    Shared(Arc<Alias>),
     Place(Arc<Leaf>),
 }
 
@@ -45,11 +53,16 @@ impl PyTensor {
     }
 
     fn of(value: Value) -> PyTensor {
-        PyTensor(RwLock::new(value))
+        PyTensor { value: RwLock::new(value), scope: scope::current() }
+    }
+
+    /// A tensor that shares a storage.
+    pub(crate) fn shared(alias: Arc<Alias>) -> PyTensor {
+        PyTensor::of(Value::Shared(alias))
     }
 
     fn value(&self) -> RwLockReadGuard<'_, Value> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.value.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A leaf that is asked to keep what is computed from it, whatever the mode is.
@@ -71,15 +84,116 @@ impl PyTensor {
     pub(crate) fn tensor(&self) -> Tensor {
         match &*self.value() {
             Value::Fixed(tensor) => tensor.clone(),
+            Value::Shared(alias) => alias.tensor(),
             Value::Place(leaf) => leaf.param.tensor(),
         }
+    }
+
+    fn replace(&self, value: Value) {
+        let old = self.value.write().map(|mut cell| std::mem::replace(&mut *cell, value));
+        // What it owns is freed without the lock.
+        drop(old);
+    }
+
+    /// What it shares with its views, from now on.
+    #[inline(never)]
+    pub(crate) fn alias(&self) -> Arc<Alias> {
+        let alias = match &*self.value() {
+            Value::Fixed(tensor) => Alias::of(tensor, self.scope),
+            Value::Shared(alias) => return alias.clone(),
+            Value::Place(leaf) => return leaf.alias(self.scope),
+        };
+        self.replace(Value::Shared(alias.clone()));
+        alias
+    }
+
+    /// Where the elements are, of a tensor that shares a storage.
+    pub(crate) fn layout(&self) -> Option<Layout> {
+        match &*self.value() {
+            Value::Shared(alias) => Some(alias.layout()),
+            Value::Fixed(_) | Value::Place(_) => None,
+        }
+    }
+
+    /// A view of this tensor.
+    pub(crate) fn view(&self, py: Python<'_>, f: impl FnOnce(&Tensor) -> zyx::Result<Seen>) -> PyResult<PyTensor> {
+        self.view_if(py, f).map(|(view, _)| view)
+    }
+
+    /// A view of this tensor, and whether it shares its memory; a copy if it cannot.
+    pub(crate) fn view_if(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Tensor) -> zyx::Result<Seen>,
+    ) -> PyResult<(PyTensor, bool)> {
+        let alias = self.alias();
+        let version = alias.version();
+        let seen = caught(py, || f(&alias.tensor()))?;
+        Ok(PyTensor::seen(&alias, version, seen))
+    }
+
+    /// A view of this tensor that shares its memory.
+    pub(crate) fn strict_view(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Tensor) -> zyx::Result<Seen>,
+    ) -> PyResult<PyTensor> {
+        match self.view_if(py, f)? {
+            (view, true) => Ok(view),
+            (_, false) => Err(PyRuntimeError::new_err(
+                "view size is not compatible with input tensor's size and stride (at least one dimension spans across \
+                 two contiguous subspaces). Use .reshape(...) instead.",
+            )),
+        }
+    }
+
+    /// Views of this tensor.
+    pub(crate) fn views(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Tensor) -> zyx::Result<Vec<Seen>>,
+    ) -> PyResult<Vec<PyTensor>> {
+        let alias = self.alias();
+        let version = alias.version();
+        let all = caught(py, || f(&alias.tensor()))?;
+        Ok(all.into_iter().map(|seen| PyTensor::seen(&alias, version, seen).0).collect())
+    }
+
+    pub(crate) fn seen(alias: &Alias, version: u64, (tensor, steps): Seen) -> (PyTensor, bool) {
+        let tensor = if is_grad_enabled() { tensor } else { tensor.detach() };
+        match alias.view(steps, version, tensor.clone()) {
+            Some(view) => (PyTensor::shared(view), true),
+            None => (PyTensor::of(Value::Fixed(tensor)), false),
+        }
+    }
+
+    /// Becomes what another tensor is.
+    pub(crate) fn become_other(&self, other: PyTensor) -> PyResult<()> {
+        if self.as_leaf().is_some() {
+            return Err(PyRuntimeError::new_err("a leaf stays what it is; take a view of it"));
+        }
+        self.replace(other.value.into_inner().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    }
+
+    /// Whether both are the same elements of one storage.
+    pub(crate) fn is_same(&self, other: &PyTensor) -> bool {
+        match (&*self.value(), &*other.value()) {
+            (Value::Shared(a), Value::Shared(b)) => a.is_same(b),
+            _ => false,
+        }
+    }
+
+    /// Replaces the values by others of the same shape and dtype.
+    pub(crate) fn write(&self, py: Python<'_>, value: &Tensor) -> PyResult<()> {
+        self.alias().write(py, value)
     }
 
     /// The leaf it is.
     #[inline(never)]
     pub(crate) fn as_leaf(&self) -> Option<Arc<Leaf>> {
         match &*self.value() {
-            Value::Fixed(_) => None,
+            Value::Fixed(_) | Value::Shared(_) => None,
             Value::Place(leaf) => Some(leaf.clone()),
         }
     }
@@ -174,15 +288,16 @@ impl PyTensor {
     /// With the axes in reverse order.
     #[getter(T)]
     fn transposed(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        let t = self.tensor();
-        let axes: Vec<isize> = (0..t.rank() as isize).rev().collect();
-        caught(py, || t.permute(axes)).map(PyTensor::new)
+        self.view(py, |t| {
+            let axes: Vec<isize> = (0..t.rank() as isize).rev().collect();
+            views::permuted(t, &axes, t.permute(&axes))
+        })
     }
 
     /// With the last two axes exchanged.
     #[getter(mT)]
     fn matrix_transposed(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        caught(py, || self.tensor().transpose(-1, -2)).map(PyTensor::new)
+        self.view(py, |t| views::exchanged(t, -1, -2, t.transpose(-1, -2)))
     }
 
     /// The only element as a number of Python.
@@ -280,13 +395,13 @@ impl PyTensor {
         }
     }
 
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let t = self.tensor();
+    fn __iter__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, t) = (slf.py(), slf.get().tensor());
         let Some(&n) = t.shape().first() else {
             return Err(PyTypeError::new_err("iteration over a tensor without axes"));
         };
         // One by one, as they are asked for.
-        let row = Bound::new(py, PyTensor::new(t.clone()))?.getattr("__getitem__")?;
+        let row = slf.getattr("__getitem__")?;
         let builtins = py.import("builtins")?;
         builtins.getattr("map")?.call1((row, builtins.getattr("range")?.call1((n,))?))
     }
@@ -356,11 +471,11 @@ impl PyTensor {
         (make, arguments).into_pyobject(py)
     }
 
-    /// The same values; of a leaf the leaf itself.
+    /// The same elements; of a leaf the leaf itself.
     fn __copy__(slf: Py<PyTensor>, py: Python<'_>) -> PyResult<Py<PyTensor>> {
-        match &*slf.get().value() {
-            Value::Fixed(tensor) => Py::new(py, PyTensor::of(Value::Fixed(tensor.clone()))),
-            Value::Place(_) => Ok(slf.clone_ref(py)),
+        match slf.get().as_leaf() {
+            None => Py::new(py, PyTensor::shared(slf.get().alias())),
+            Some(_) => Ok(slf.clone_ref(py)),
         }
     }
 
@@ -372,7 +487,7 @@ impl PyTensor {
     ) -> PyResult<Py<PyAny>> {
         let _ = memo;
         let Some(param) = slf.get().param() else {
-            return Ok(PyTensor::__copy__(slf, py)?.into_any());
+            return Ok(Py::new(py, PyTensor::of(Value::Fixed(slf.get().tensor())))?.into_any());
         };
         let value = param.tensor().detach();
         let fresh = if param.is_state() { Param::state(value) } else { Param::new(value) };
@@ -383,19 +498,18 @@ impl PyTensor {
         }
     }
 
-    /// On another device, in another dtype, or both: as words, by name, or as those of a tensor. The
-    /// other options of PyTorch change nothing, as tensors do not.
+    /// On another device, in another dtype, or both: as words, by name, or as those of a tensor; the tensor itself if it
+    /// is that already, unless `copy=True`.
     #[pyo3(signature = (*target, dtype=None, device=None, non_blocking=false, copy=false))]
     fn to(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, PyTensor>,
         target: &Bound<'_, PyTuple>,
         dtype: Option<DTypeArg>,
         device: Option<DeviceArg>,
         non_blocking: bool,
         copy: bool,
-    ) -> PyResult<PyTensor> {
-        let (_, t) = ((non_blocking, copy), self.tensor());
+    ) -> PyResult<Py<PyTensor>> {
+        let (py, _, t) = (slf.py(), non_blocking, slf.get().tensor());
         let mut dtype = dtype.map(|dtype| dtype.or(t.dtype()));
         let mut device = device.map(DeviceArg::open).transpose()?;
         for item in target.iter().filter(|item| !item.is_none()) {
@@ -408,15 +522,23 @@ impl PyTensor {
         if target.is_empty() && dtype.is_none() && device.is_none() {
             return Err(PyTypeError::new_err("to() missing a device or dtype"));
         }
+        let is_here = device.as_ref().is_none_or(|device| device == t.device());
+        if !copy && is_here && dtype.is_none_or(|dtype| dtype == t.dtype()) {
+            return Ok(slf.clone().unbind());
+        }
         let t = dtype.map_or(t.clone(), |dtype| t.cast(dtype));
-        caught(py, || device.map_or(Ok(t.clone()), |device| t.to_device(&device)))
-            .map(PyTensor::new)
+        let found = caught(py, || device.map_or(Ok(t.clone()), |device| t.to_device(&device)))?;
+        Py::new(py, PyTensor::new(found))
     }
 
     /// On the device `cpu`.
-    fn cpu(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        let (t, device) = (self.tensor(), DeviceArg::Spec("cpu".to_owned()).open()?);
-        caught(py, || t.to_device(&device)).map(PyTensor::new)
+    fn cpu(slf: &Bound<'_, PyTensor>) -> PyResult<Py<PyTensor>> {
+        let (py, t, device) =
+            (slf.py(), slf.get().tensor(), DeviceArg::Spec("cpu".to_owned()).open()?);
+        if device == *t.device() {
+            return Ok(slf.clone().unbind());
+        }
+        Py::new(py, PyTensor::new(caught(py, || t.to_device(&device))?))
     }
 
     /// Computes the value; gives the tensor itself.
@@ -439,9 +561,14 @@ impl PyTensor {
         } else if t.is_tracked() && !requires_grad {
             return Bound::new(py, PyTensor::new(t.detach()));
         } else if requires_grad && !t.is_tracked() {
-            let leaf = PyTensor::leaf(t, true)?.0.into_inner();
-            *slf.get().0.write().unwrap_or_else(PoisonError::into_inner) =
-                leaf.unwrap_or_else(PoisonError::into_inner);
+            let made = PyTensor::leaf(t, true)?;
+            if let (Value::Shared(alias), Some(leaf)) = (&*slf.get().value(), made.as_leaf())
+                && !leaf.adopt(alias)
+            {
+                alias.cut();
+            }
+            let made = made.value.into_inner().unwrap_or_else(PoisonError::into_inner);
+            slf.get().replace(made);
         }
         Ok(slf)
     }
@@ -472,7 +599,7 @@ impl PyTensor {
         let t = self.tensor();
         match t.dtype().is_float() {
             true => PyTensor::leaf(t, true),
-            false => Ok(PyTensor::of(Value::Fixed(t.tracked()))),
+            false => Ok(PyTensor::new(t.tracked())),
         }
     }
 
@@ -581,17 +708,6 @@ impl PyParameter {
     /// The tensor it holds now.
     fn tensor(slf: &Bound<'_, PyParameter>) -> PyResult<PyTensor> {
         Ok(PyTensor::new(place(slf)?.tensor()))
-    }
-
-    /// The value it holds now, without history. Assigning replaces it.
-    #[getter]
-    fn data(slf: &Bound<'_, PyParameter>) -> PyResult<PyTensor> {
-        Ok(PyTensor::new(place(slf)?.tensor().detach()))
-    }
-
-    #[setter]
-    fn set_data(slf: &Bound<'_, PyParameter>, value: TensorArg) -> PyResult<()> {
-        PyParameter::set(slf, value)
     }
 
     /// Replaces the value; shape, dtype and device stay.

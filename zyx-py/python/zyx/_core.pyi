@@ -334,6 +334,7 @@ class Tensor:
 
     def bitcast(self, dtype: DTypeLike) -> Tensor:
         """The bits of the elements read as another dtype of the same width."""
+        # view: views::bits(t.bitcast(dtype))
 
     def neg(self) -> Tensor:
         """`-x`; wraps on integers, bools count as integers."""
@@ -623,6 +624,7 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """The same values, cut off from the history and untracked: no gradient flows back."""
+        # by hand
 
     def realize(self) -> Tensor:
         """Computes the value, if it is not there yet. Gives the tensor itself."""
@@ -639,34 +641,39 @@ class Tensor:
 
     def reshape(self, *shape: Ints) -> Tensor:
         """The same elements, in row-major order, with another shape."""
-        # rust: create::reshape(t, &shape)
+        # view: views::reshaped(create::reshape(t, &shape))
 
     def flatten(self, start_axis: Axis = 0, end_axis: Axis = -1) -> Tensor:
         """The axes from `start_axis` to `end_axis` (inclusive) as one; all of them if none is named."""
-        # rust: forms::flatten(t, start_axis, end_axis)
+        # view: views::reshaped(forms::flatten(t, start_axis, end_axis))
 
     def flatten_axes(self, start_axis: Axis = 0, end_axis: Axis = -1) -> Tensor:
         """The axes from `start` to `end` (inclusive) merged into one."""
+        # view: views::reshaped(t.flatten_axes(start_axis, end_axis))
 
     def permute(self, *axis: AxisList) -> Tensor:
         """The axes in another order: axis `i` of the result is axis `axes[i]` of this."""
+        # view: views::permuted(t, &axis, t.permute(&axis))
 
     def transpose(self, axis0: Axis = -2, axis1: Axis = -1) -> Tensor:
         """Two axes exchanged."""
+        # view: views::exchanged(t, axis0, axis1, t.transpose(axis0, axis1))
 
     def t(self) -> Tensor:
         """The last two axes exchanged; all axes reversed below rank 2 (so: unchanged)."""
+        # view: views::exchanged(t, if t.rank() < 2 { -1 } else { -2 }, -1, Ok(t.t()))
 
     def expand(self, *shape: Ints) -> Tensor:
         """Axes of extent 1 repeated to `shape`; missing leading axes are added."""
-        # rust: create::expand(t, &shape)
+        # view: views::expanded(create::expand(t, &shape))
 
     def unsqueeze(self, axis: Axis) -> Tensor:
         """A new axis of extent 1 before `axis`; -1 adds it at the end."""
+        # view: views::reshaped(t.unsqueeze(axis))
 
     def squeeze(self, axis: Axes | None = None) -> Tensor:
         """Without those of the axes that have extent 1; of all axes if none is named."""
-        # rust: forms::squeeze(t, axis)
+        # view: views::reshaped(forms::squeeze(t, axis.clone()))
 
     def pad(self, padding: Pads) -> Tensor:
         """Zeros added before and after each axis."""
@@ -676,16 +683,19 @@ class Tensor:
 
     def shrink(self, ranges: Pads) -> Tensor:
         """The block from `ranges[i].0` up to `ranges[i].1` along each axis."""
+        # view: views::shrunk(&ranges.iter().map(|range| range.0).collect::<Vec<_>>(), t.shrink(&ranges))
 
     def slice(self, axis: Axis, start: Size = 0, end: Size | None = None) -> Tensor:
         """The elements of one axis within a range, as `x.slice(1, 2..5)`."""
-        # rust: create::slice(t, axis, start, end)
+        # view: views::sliced(t, axis, start, 1, create::slice(t, axis, start, end))
 
     def stride(self, axis: Axis, start: Size = 0, step: Size = 1) -> Tensor:
         """Every `step`-th element of one axis, from `start` on."""
+        # view: views::sliced(t, axis, start, step, t.stride(axis, start, step))
 
     def select_index(self, axis: Axis, position: Axis) -> Tensor:
         """One position of an axis; the axis disappears."""
+        # view: views::selected(t, axis, position, t.select_index(axis, position))
 
     def flip(self, *axis: Axes) -> Tensor:
         """The order of elements along the axes reversed."""
@@ -702,10 +712,11 @@ class Tensor:
         """Pieces of extent `size` along an axis, the last one smaller if need be; or of the extents that
         a list gives.
         """
-        # rust: forms::split(t, &size, axis)
+        # views: views::parts(t, axis, None, forms::split(t, &size, axis))
 
     def chunk(self, n: Size, axis: Axis = 0) -> list[Tensor]:
         """`n` pieces along an axis, the first ones larger by one if it does not divide."""
+        # views: views::parts(t, axis, None, t.chunk(n, axis))
 
     def repeat(self, *times: Sizes) -> Tensor:
         """The tensor repeated `times[i]` times along each axis; more numbers than axes make new axes in
@@ -718,6 +729,7 @@ class Tensor:
 
     def contiguous(self) -> Tensor:
         """The tensor stored as it is: a point at which fusion stops."""
+        # by hand
 
     # normalize.rs
 
@@ -993,43 +1005,48 @@ class Tensor:
 
     def movedim(self, source: AxisList, destination: AxisList) -> Tensor:
         """The axes of `source` moved to the places of `destination`, the others keeping their order."""
+        # view: views::moved(t, &source, &destination, t.movedim(&source, &destination))
 
     def swapaxes(self, a: Axis, b: Axis) -> Tensor:
         """Two axes exchanged; the same as `transpose`."""
+        # view: views::exchanged(t, a, b, t.swapaxes(a, b))
 
     def unflatten(self, axis: Axis, dims: Ints) -> Tensor:
         """An axis split into several of the given extents, of which one may be -1."""
-        # rust: forms::unflatten(t, axis, &dims)
+        # view: views::reshaped(forms::unflatten(t, axis, &dims))
 
     def unfold(self, axis: Axis, size: Size, step: Size) -> Tensor:
         """Windows of `size` elements, `step` apart, along an axis; their elements form a new last axis."""
+        # view: views::unfolded(t, axis, size, step, t.unfold(axis, size, step))
 
     def narrow(self, axis: Axis, start: Size, length: Size) -> Tensor:
         """`length` elements along an axis from `start` on."""
+        # view: views::sliced(t, axis, start, 1, t.narrow(axis, start, length))
 
     def unbind(self, axis: Axis = 0) -> list[Tensor]:
         """The slices along an axis, without it."""
+        # views: views::entries(t, axis, t.unbind(axis))
 
     def tensor_split(self, positions: Sections, axis: Axis = 0) -> list[Tensor]:
         """Pieces along an axis that begin at 0 and at each of `positions`, in order; a piece that
         would end before it begins is empty. A number instead of a list is how many pieces, the first
         ones larger by one if it does not divide.
         """
-        # rust: forms::tensor_split(t, &positions, axis)
+        # views: views::parts(t, axis, forms::starts(&positions), forms::tensor_split(t, &positions, axis))
 
     def hsplit(self, positions: Sections) -> list[Tensor]:
         """Pieces along axis 1 (axis 0 of a vector) that begin at 0 and at each of `positions`; a number is how many
         equal ones.
         """
-        # rust: forms::equal_split("hsplit", t, &positions, isize::from(t.rank() != 1), 1)
+        # views: views::parts(t, isize::from(t.rank() != 1), forms::starts(&positions), forms::equal_split("hsplit", t, &positions, isize::from(t.rank() != 1), 1))
 
     def vsplit(self, positions: Sections) -> list[Tensor]:
         """Pieces along axis 0 of two axes and more; see `hsplit`."""
-        # rust: forms::equal_split("vsplit", t, &positions, 0, 2)
+        # views: views::parts(t, 0, forms::starts(&positions), forms::equal_split("vsplit", t, &positions, 0, 2))
 
     def dsplit(self, positions: Sections) -> list[Tensor]:
         """Pieces along axis 2; see `hsplit`."""
-        # rust: forms::equal_split("dsplit", t, &positions, 2, 3)
+        # views: views::parts(t, 2, forms::starts(&positions), forms::equal_split("dsplit", t, &positions, 2, 3))
 
     def unravel_index(self, shape: Shape) -> tuple[Tensor, ...]:
         """Positions in a flattened tensor of a shape as positions along each of its axes."""
@@ -1037,6 +1054,7 @@ class Tensor:
 
     def split_with_sizes(self, sizes: Sizes, axis: Axis = 0) -> list[Tensor]:
         """Pieces of the given extents along an axis."""
+        # views: views::parts(t, axis, None, t.split_with_sizes(&sizes, axis))
 
     @staticmethod
     def hstack(tensors: Tensors) -> Tensor:
@@ -1056,12 +1074,15 @@ class Tensor:
 
     def atleast_1d(self) -> Tensor:
         """With an axis of extent 1 if it has none."""
+        # view: views::reshaped(Ok(t.atleast_1d()))
 
     def atleast_2d(self) -> Tensor:
         """With axes of extent 1 in front up to two axes."""
+        # view: views::reshaped(Ok(t.atleast_2d()))
 
     def atleast_3d(self) -> Tensor:
         """With axes of extent 1 around up to three axes: a vector is `[1, n, 1]`, a matrix `[m, n, 1]`."""
+        # view: views::reshaped(Ok(t.atleast_3d()))
 
     @staticmethod
     def broadcast_tensors(tensors: Tensors) -> list[Tensor]:
@@ -1069,6 +1090,7 @@ class Tensor:
 
     def broadcast_to(self, *shape: Shape) -> Tensor:
         """Broadcast to a shape; the same as `expand`."""
+        # view: views::expanded(t.broadcast_to(shape.clone()))
 
     @staticmethod
     def block_diag(tensors: Tensors) -> Tensor:
@@ -1078,6 +1100,7 @@ class Tensor:
 
     def diagonal(self, offset: Axis = 0, axis1: Axis = 0, axis2: Axis = 1) -> Tensor:
         """The diagonal of the plane of two axes as a new last axis; `offset` above the main one."""
+        # view: views::diagonal_of(t, offset, axis1, axis2, t.diagonal(offset, axis1, axis2))
 
     def diag_embed(self, offset: Axis = 0, axis1: Axis = -2, axis2: Axis = -1) -> Tensor:
         """Matrices with the elements of the last axis on their diagonal, in the plane of `axis1` and
@@ -2391,7 +2414,7 @@ class Tensor:
 
     def view(self, *shape: Ints) -> Tensor:
         """As `reshape`."""
-        # rust: create::reshape(t, &shape)
+        # strict view: views::reshaped(create::reshape(t, &shape))
 
     def dim(self) -> _int:
         """Number of axes."""
@@ -2419,7 +2442,7 @@ class Tensor:
 
     def ravel(self) -> Tensor:
         """As `flatten`."""
-        # rust: t.flatten()
+        # view: views::reshaped(Ok(t.flatten()))
 
     def where(self, condition: TensorLike, other: Operand) -> Tensor:
         """This tensor's elements where `condition` holds, elsewhere those of `other`."""
