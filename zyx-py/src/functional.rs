@@ -23,7 +23,7 @@ fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     Ok(object.cast::<PyTensor>()?.get().tensor())
 }
 
-fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
+pub(crate) fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
     each(list, |x| tensor(&x))
 }
 

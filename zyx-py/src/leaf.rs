@@ -8,10 +8,11 @@
 
 use crate::arguments::{Argument, TensorArg};
 use crate::error::{caught, detached, shape_error};
-use crate::storage::Alias;
+use crate::storage::{Alias, Storage};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use zyx::{DType, Param, Result, Tensor};
 
@@ -21,6 +22,8 @@ pub(crate) struct Leaf {
     pub(crate) param: Param,
     id: u32,
     grad: Mutex<Option<Grad>>,
+    /// How often the gradient was replaced.
+    grad_version: AtomicU64,
     /// What it shares with its views, if there were any.
     alias: Mutex<Option<Arc<Alias>>>,
 }
@@ -71,7 +74,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Leaf {
     fn new(param: Param, id: u32) -> Arc<Leaf> {
-        Arc::new(Leaf { param, id, grad: Mutex::new(None), alias: Mutex::new(None) })
+        let (grad, grad_version, alias) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
+        Arc::new(Leaf { param, id, grad, grad_version, alias })
     }
 
     /// What it shares with its views, from now on.
@@ -141,9 +145,52 @@ impl Leaf {
     }
 
     pub(crate) fn set_grad(self: &Arc<Leaf>, grad: Option<Grad>) {
-        let old = std::mem::replace(&mut *lock(&self.current().grad), grad);
+        let current = self.current();
+        let old = std::mem::replace(&mut *lock(&current.grad), grad);
+        current.grad_version.fetch_add(1, Relaxed);
         // What it owns is freed without the lock.
         drop(old);
+    }
+}
+
+/// What a leaf was at some time.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    leaf: Arc<Leaf>,
+    value: Tensor,
+    version: u64,
+    grad: Option<Grad>,
+    grad_version: u64,
+}
+
+impl Snapshot {
+    /// All leaves that Python holds.
+    pub(crate) fn all() -> Vec<Snapshot> {
+        let leaves: Vec<Arc<Leaf>> =
+            lock(&LEAVES).iter().filter_map(|(_, leaf)| leaf.upgrade()).collect();
+        let one = |leaf: Arc<Leaf>| Snapshot {
+            value: leaf.param.tensor(),
+            version: leaf.param.version(),
+            grad: leaf.grad(),
+            grad_version: leaf.current().grad_version.load(Relaxed),
+            leaf,
+        };
+        leaves.into_iter().map(one).collect()
+    }
+
+    /// The storage and the value before, if the value was replaced.
+    pub(crate) fn replaced(&self) -> Option<(Arc<Storage>, Tensor)> {
+        let is_replaced = self.leaf.param.version() != self.version;
+        is_replaced.then(|| (self.leaf.alias(0).storage().clone(), self.value.clone()))
+    }
+
+    /// Takes back a gradient that was collected since; whether one was.
+    pub(crate) fn restore_grad(&self) -> bool {
+        let is_other = self.leaf.current().grad_version.load(Relaxed) != self.grad_version;
+        if is_other {
+            self.leaf.set_grad(self.grad.clone());
+        }
+        is_other
     }
 }
 

@@ -278,6 +278,11 @@ pub(crate) struct Saved {
 }
 
 impl Saved {
+    /// The value of a parameter.
+    pub(crate) fn of_param(whole: Tensor) -> Saved {
+        Saved { whole, is_param: true }
+    }
+
     /// Another value in its place.
     pub(crate) fn with(&self, whole: Tensor) -> Saved {
         Saved { whole, is_param: self.is_param }
@@ -465,6 +470,21 @@ impl Alias {
         }
         drop(state);
         (self.path.is_some() && self.layout().has_overlap()).then_some(OVERLAP)
+    }
+
+    /// Whether the results of a traced function, which have no history, can be written to argument number `i`.
+    pub(crate) fn check_results(&self, i: usize) -> PyResult<()> {
+        let text = match self.refusal(false) {
+            Some(text @ (OVERLAP | CUT)) => text.to_owned(),
+            _ if is_grad_enabled() && !matches!(self.history, History::Leaf) && self.tensor().is_tracked() => {
+                format!(
+                    "jit: tensor {i} is written to and has a history, which results of a traced function have not: pass \
+                     it detached, or call the function within no_grad()"
+                )
+            }
+            _ => return Ok(()),
+        };
+        Err(PyRuntimeError::new_err(text))
     }
 
     /// Writes a value of this shape and dtype.

@@ -176,6 +176,14 @@ impl PyTensor {
         Ok(())
     }
 
+    /// Whether something was written to its storage.
+    pub(crate) fn is_written(&self) -> bool {
+        match &*self.value() {
+            Value::Shared(alias) => alias.version() > 0,
+            Value::Fixed(_) | Value::Place(_) => false,
+        }
+    }
+
     /// Whether both are the same elements of one storage.
     pub(crate) fn is_same(&self, other: &PyTensor) -> bool {
         match (&*self.value(), &*other.value()) {
