@@ -336,7 +336,7 @@ fn method(entry: &Entry) -> Result<String, String> {
     let (receiver, here, run) = match is_conversion {
         true => (
             "slf: &Bound<'_, PyTensor>, ",
-            "let t = &slf.get().tensor();\nlet here = t.device();\n",
+            "let t = &slf.get().tensor();\nlet here = t.device();\nlet _ = here;\n",
             format!("converted(slf, t, {run})"),
         ),
         false => (receiver, here, run),

@@ -32,11 +32,6 @@ fn call(f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Tensor> {
     in_python(|py| tensor(&f.bind(py).call1(pyo3::types::PyTuple::new(py, objects(inputs))?)?))
 }
 
-/// What the function gives for a list of tensors: a list.
-pub(crate) fn list(f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-    in_python(|py| tensors(&f.bind(py).call1((objects(inputs),))?))
-}
-
 /// What the function gives for two lists of tensors: a list.
 fn combine(f: &Py<PyAny>, x: &[Tensor], y: &[Tensor]) -> Result<Vec<Tensor>> {
     in_python(|py| tensors(&f.bind(py).call1((objects(x), objects(y)))?))

@@ -166,7 +166,7 @@ impl PyTensor {
         Err(PyTypeError::new_err("elements of a tensor cannot be deleted"))
     }
 
-    fn __contains__(&self, py: Python<'_>, value: crate::arguments::OperandArg) -> PyResult<bool> {
+    fn __contains__(&self, py: Python<'_>, value: OperandArg) -> PyResult<bool> {
         let t = self.tensor();
         let value = value.ready(t.device())?;
         detached(py, || t.eq(value)?.any(..)?.item::<bool>())

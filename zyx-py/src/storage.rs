@@ -65,6 +65,21 @@ struct State {
     is_cut: bool,
 }
 
+impl State {
+    /// Whether the main history, or that of the parameter, requires gradients.
+    fn is_main_tracked(&self) -> bool {
+        match &self.latest {
+            Latest::Param(param, _) => param.is_trainable(),
+            Latest::Value(_) => self.main.value.as_ref().is_some_and(Tensor::is_tracked),
+            Latest::Unwritten => {
+                let mains = self.aliases.iter().filter_map(Weak::upgrade);
+                let mut mains = mains.filter(|alias| matches!(alias.history, History::Main));
+                mains.any(|alias| lock(&alias.known).value.as_ref().is_some_and(Tensor::is_tracked))
+            }
+        }
+    }
+}
+
 /// The value of a whole storage.
 #[derive(Clone, Debug)]
 enum Latest {
@@ -364,7 +379,22 @@ impl Alias {
         all
     }
 
-    /// `whole` with `value` at the elements of this alias.
+    /// `whole` with `value` at the elements of this alias, none of which is in the place of another. What is in between
+    /// may overlap, as rows of `x.unfold(0, 3, 1)` do: then elements are written by their positions.
+    fn put_apart(&self, whole: &Tensor, value: &Tensor) -> Result<Tensor> {
+        let mut layout = Layout::contiguous(&self.storage.shape);
+        let mut overlaps = false;
+        for step in self.steps() {
+            layout = step.layout(&layout).unwrap_or(layout);
+            overlaps |= layout.has_overlap();
+        }
+        match overlaps {
+            false => self.put(whole, value),
+            true => Step::Strided(layout).put(whole, &value.bitcast(whole.dtype())?),
+        }
+    }
+
+    /// `whole` with `value` at the elements of this alias. Of elements in one place one counts.
     fn put(&self, whole: &Tensor, value: &Tensor) -> Result<Tensor> {
         let steps = self.steps();
         let mut bases = vec![whole.clone()];
@@ -460,7 +490,9 @@ impl Alias {
         }
         if is_grad_enabled() {
             match (&self.history, &state.latest) {
-                (History::None, _) if is_tracked => return Some(NO_GRAD_VIEW),
+                (History::None, _) if is_tracked || state.is_main_tracked() => {
+                    return Some(NO_GRAD_VIEW);
+                }
                 (History::Leaf, Latest::Param(param, _)) if param.is_trainable() => {
                     return Some(if self.path.is_none() { LEAF } else { VIEW_OF_LEAF });
                 }
@@ -505,7 +537,13 @@ impl Alias {
         };
         let whole = self.storage.whole(&mut state, &history)?;
         let value = if matches!(history, History::None) { value.detach() } else { value.clone() };
-        let whole = self.put(&whole, &value)?;
+        let before = whole;
+        let mut whole = self.put_apart(&before, &value)?;
+        if before.is_tracked() && !whole.is_tracked() {
+            // All of it was replaced: it still depends on what was there, with a gradient of zeros.
+            let zeros = |_: &[Tensor], _: &Tensor, dy: &Tensor| Ok(vec![Some(dy.zeros_like())]);
+            whole = whole.with_gradient(&[&before], zeros)?;
+        }
         let version = self.storage.version(&mut state) + 1;
         let mut old = Vec::new();
         match &mut state.latest {
@@ -516,6 +554,7 @@ impl Alias {
             latest => old.push(std::mem::replace(latest, Latest::Value(whole.clone()))),
         }
         let is_param = matches!(state.latest, Latest::Param(..));
+        let is_known = value.is_tracked() == whole.is_tracked();
         let now = Past { version, value: Some(whole) };
         let mut pasts = Vec::new();
         match &history {
@@ -531,7 +570,7 @@ impl Alias {
             pasts.extend(alias.iter().map(|alias| std::mem::take(&mut *lock(&alias.known))));
             alias.is_some()
         });
-        if !matches!(history, History::None) && !is_param {
+        if !matches!(history, History::None) && !is_param && is_known {
             *lock(&self.known) = Past { version, value: Some(value) };
         }
         // What the old values own is freed without the lock.
