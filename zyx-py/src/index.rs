@@ -130,14 +130,13 @@ impl PyTensor {
             let Some(steps) = steps else {
                 return Err(PyValueError::new_err("step must be greater than zero"));
             };
-            let (place, _) = PyTensor::seen(&alias, version, (tensor.clone(), steps));
+            let (place, _) = PyTensor::seen(&alias, version, (tensor, steps));
             // `x[key] += y` has written to the view that it is about to write.
             if given.is_some_and(|given| given.is_same(&place)) {
                 alias.touch();
                 return Ok(());
             }
-            let value = filling(py, value, &tensor)?;
-            return place.write(py, &value);
+            return place.fill(py, value);
         }
         let value = match &keys[..] {
             // One value wherever a mask holds: this needs no positions, so it can be traced.

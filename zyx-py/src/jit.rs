@@ -8,10 +8,10 @@
 use crate::arguments::{Argument, TensorArg, default_device};
 use crate::create::refuse;
 use crate::error::{caught, detached};
-use crate::functional::{in_python, tensors};
+use crate::functional::{call_writing, in_python, tensors};
 use crate::lists::each;
 use crate::scope::{self, Note, Scope};
-use crate::storage::Storage;
+use crate::storage::{Alias, Storage};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -59,14 +59,8 @@ fn trace(function: &Py<PyAny>, inputs: &[Tensor], written: &Mutex<Written>) -> R
             scope::note(py, storage)?;
             caught(py, || storage.restore(&saved.with(value.clone())))?;
         }
-        let make = |x: &Tensor| Py::new(py, PyTensor::new(x.clone()));
-        let arguments = arguments.iter().map(make).collect::<PyResult<Vec<_>>>()?;
-        let list = arguments.iter().map(|x| x.clone_ref(py)).collect::<Vec<_>>();
-        let outputs = tensors(&function.bind(py).call1((list,))?)?;
-        let is_written = |x: &&(usize, Py<PyTensor>)| x.1.get().is_written();
-        let arguments: Vec<_> = arguments.into_iter().enumerate().collect();
-        let changed = arguments.iter().filter(is_written).map(|(i, x)| (*i, x.get().tensor()));
-        Ok((outputs, changed.collect::<Vec<_>>()))
+        let (found, changed) = call_writing(py, function, (arguments, true))?;
+        Ok((tensors(found.bind(py))?, changed))
     })?;
     let mut notes = scope.undo()?;
     let mut written = lock(written);
@@ -80,6 +74,33 @@ fn trace(function: &Py<PyAny>, inputs: &[Tensor], written: &Mutex<Written>) -> R
     match written.found.is_empty() {
         true => Ok(outputs),
         false => Err(refuse("jit", "tensors that it writes to change between calls".to_owned())),
+    }
+}
+
+/// Where the new values of arguments go, by their numbers. None of them may share memory with another argument or with
+/// one of these storages: within the function they did not.
+pub(crate) fn places(
+    op: &str,
+    objects: &[Bound<'_, PyAny>],
+    written: &[usize],
+    mut storages: Vec<Arc<Storage>>,
+) -> PyResult<Vec<(usize, Arc<Alias>)>> {
+    if written.is_empty() {
+        return Ok(Vec::new());
+    }
+    let tensors = objects.iter().enumerate().filter_map(|(i, x)| Some((i, x.cast::<PyTensor>().ok()?)));
+    let aliases: Vec<_> = tensors.map(|(i, x)| (i, x.get().alias())).collect();
+    storages.extend(aliases.iter().map(|(_, alias)| alias.storage().clone()));
+    let places: Vec<_> = aliases.into_iter().filter(|(i, _)| written.contains(i)).collect();
+    let is_shared = |(_, alias): &&(usize, Arc<Alias>)| {
+        storages.iter().filter(|storage| Arc::ptr_eq(storage, alias.storage())).count() > 1
+    };
+    match places.iter().find(is_shared) {
+        None => Ok(places),
+        Some((i, _)) => Err(PyRuntimeError::new_err(format!(
+            "{op}: tensor {i} is written to and shares memory with another argument, or with a tensor that the function \
+             uses: pass a clone() of one"
+        ))),
     }
 }
 
@@ -156,26 +177,13 @@ impl PyJit {
     ) -> PyResult<Vec<PyTensor>> {
         let written = lock(&self.written).arguments.clone();
         let mut values = found.split_off(found.len() - written.len() - others.len()).into_iter();
-        let arguments: Vec<_> = objects.iter().map(|x| x.cast::<PyTensor>().ok()).collect();
-        let mut storages: Vec<Arc<Storage>> = others.iter().map(|note| note.0.clone()).collect();
-        if !written.is_empty() {
-            storages.extend(arguments.iter().flatten().map(|x| x.get().alias().storage().clone()));
-        }
-        for &i in &written {
-            let Some(argument) = &arguments[i] else { continue };
-            let alias = argument.get().alias();
-            if storages.iter().filter(|x| Arc::ptr_eq(x, alias.storage())).count() > 1 {
-                let text = format!(
-                    "jit: tensor {i} is written to and shares memory with another argument, or with a tensor that the \
-                     function uses: pass a clone() of one"
-                );
-                return Err(PyRuntimeError::new_err(text));
-            }
-            alias.check_results(i)?;
+        let storages: Vec<Arc<Storage>> = others.iter().map(|note| note.0.clone()).collect();
+        let places = places("jit", objects, &written, storages)?;
+        for (i, alias) in &places {
+            alias.check_results(*i)?;
         }
         for (i, value) in written.iter().zip(&mut values) {
-            if let Some(argument) = &arguments[*i] {
-                let alias = argument.get().alias();
+            if let Some((_, alias)) = places.iter().find(|(at, _)| at == i) {
                 scope::note(py, alias.storage())?;
                 caught(py, || alias.write_unchecked(&value, false))?;
             }

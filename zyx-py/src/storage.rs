@@ -481,8 +481,8 @@ impl Alias {
         others.filter(|alias| !std::ptr::eq(&**alias, self)).count() == 0
     }
 
-    /// Why a value must not be written, if so.
-    pub(crate) fn refusal(&self, is_tracked: bool) -> Option<&'static str> {
+    /// Why a value must not be written, if so. Where elements share memory one number may be written to all.
+    fn refusal(&self, is_tracked: bool, is_number: bool) -> Option<&'static str> {
         let mut state = lock(&self.storage.state);
         let _ = self.storage.version(&mut state);
         if state.is_cut {
@@ -501,12 +501,12 @@ impl Alias {
             }
         }
         drop(state);
-        (self.path.is_some() && self.layout().has_overlap()).then_some(OVERLAP)
+        (!is_number && self.path.is_some() && self.layout().has_overlap()).then_some(OVERLAP)
     }
 
     /// Whether the results of a traced function, which have no history, can be written to argument number `i`.
     pub(crate) fn check_results(&self, i: usize) -> PyResult<()> {
-        let text = match self.refusal(false) {
+        let text = match self.refusal(false, false) {
             Some(text @ (OVERLAP | CUT)) => text.to_owned(),
             _ if is_grad_enabled() && !matches!(self.history, History::Leaf) && self.tensor().is_tracked() => {
                 format!(
@@ -519,9 +519,9 @@ impl Alias {
         Err(PyRuntimeError::new_err(text))
     }
 
-    /// Writes a value of this shape and dtype.
-    pub(crate) fn write(&self, py: Python<'_>, value: &Tensor) -> PyResult<()> {
-        if let Some(text) = self.refusal(value.is_tracked()) {
+    /// Writes a value of this shape and dtype; whether it is one number everywhere is said too.
+    pub(crate) fn write(&self, py: Python<'_>, value: &Tensor, is_number: bool) -> PyResult<()> {
+        if let Some(text) = self.refusal(value.is_tracked(), is_number) {
             return Err(PyRuntimeError::new_err(text));
         }
         scope::note(py, &self.storage)?;

@@ -3,7 +3,7 @@
 //! A Python tensor is a cell: it holds a tensor of Rust, or shares a storage with its views (`crate::storage`), or is a
 //! leaf: a parameter, or a tensor made with `requires_grad`. So a parameter can be used wherever a tensor can.
 
-use crate::arguments::{Argument, TensorArg, default_device};
+use crate::arguments::{Argument, Ready, TensorArg, default_device};
 use crate::data;
 use crate::device::{DeviceArg, PyDevice};
 use crate::dlpack;
@@ -11,6 +11,7 @@ use crate::dtype::{DTypeArg, PyDType};
 use crate::error::{caught, detached, shape_error};
 use crate::functional::in_python;
 use crate::grad_mode::is_grad_enabled;
+use crate::index::filling;
 use crate::leaf::Leaf;
 use crate::lists::{List, bytes, each};
 use crate::memory;
@@ -194,7 +195,13 @@ impl PyTensor {
 
     /// Replaces the values by others of the same shape and dtype.
     pub(crate) fn write(&self, py: Python<'_>, value: &Tensor) -> PyResult<()> {
-        self.alias().write(py, value)
+        self.alias().write(py, value, false)
+    }
+
+    /// Writes a number or a tensor, broadcast to this shape.
+    pub(crate) fn fill(&self, py: Python<'_>, value: Ready) -> PyResult<()> {
+        let (t, is_number) = (self.tensor(), matches!(value, Ready::Number(_)));
+        self.alias().write(py, &filling(py, value, &t)?, is_number)
     }
 
     /// The leaf it is.
@@ -683,6 +690,18 @@ fn call_rule(
 #[derive(Debug)]
 pub(crate) struct PyParameter;
 
+/// The leaf of a parameter that is made of a tensor, whose memory both share then, or of other data.
+fn leaf_sharing(data: &Bound<'_, PyAny>, make: fn(Tensor) -> Param) -> PyResult<Arc<Leaf>> {
+    let value = data.extract::<TensorArg>()?.ready(&default_device()?)?;
+    let leaf = Leaf::of(make(value));
+    if let Ok(given) = data.cast::<PyTensor>()
+        && given.get().as_leaf().is_none()
+    {
+        let _ = leaf.adopt(&given.get().alias());
+    }
+    Ok(leaf)
+}
+
 /// The object of a parameter.
 pub(crate) fn parameter(py: Python<'_>, param: Param) -> PyResult<Py<PyParameter>> {
     let base = PyTensor::of(Value::Place(Leaf::of(param)));
@@ -700,17 +719,21 @@ impl PyParameter {
     /// `Parameter(data, requires_grad=True)`; without gradients it is frozen.
     #[new]
     #[pyo3(signature = (data, requires_grad=true))]
-    fn make(data: TensorArg, requires_grad: bool) -> PyResult<PyClassInitializer<PyParameter>> {
-        let param = Param::new(data.ready(&default_device()?)?);
-        param.set_trainable(requires_grad);
-        let base = PyTensor::of(Value::Place(Leaf::of(param)));
+    fn make(
+        data: &Bound<'_, PyAny>,
+        requires_grad: bool,
+    ) -> PyResult<PyClassInitializer<PyParameter>> {
+        let leaf = leaf_sharing(data, Param::new)?;
+        leaf.param.set_trainable(requires_grad);
+        let base = PyTensor::of(Value::Place(leaf));
         Ok(PyClassInitializer::from(base).add_subclass(PyParameter))
     }
 
     /// State, as running statistics are.
     #[staticmethod]
-    fn _state(py: Python<'_>, data: TensorArg) -> PyResult<Py<PyParameter>> {
-        parameter(py, Param::state(data.ready(&default_device()?)?))
+    fn _state(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Py<PyParameter>> {
+        let leaf = leaf_sharing(data, Param::state)?;
+        parameter(py, leaf.param.clone())
     }
 
     /// The tensor it holds now.

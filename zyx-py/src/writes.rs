@@ -5,7 +5,6 @@
 
 use crate::arguments::{Argument, OperandArg};
 use crate::error::{caught, dtype_error, shape_error};
-use crate::index::filling;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -61,9 +60,8 @@ impl PyTensor {
         src: OperandArg,
         non_blocking: bool,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let (py, t, _) = (slf.py(), slf.get().tensor(), non_blocking);
-        let value = filling(py, src.ready(t.device())?, &t)?;
-        slf.get().write(py, &value)?;
+        let (here, _) = (slf.get().tensor().device().clone(), non_blocking);
+        slf.get().fill(slf.py(), src.ready(&here)?)?;
         Ok(slf)
     }
 

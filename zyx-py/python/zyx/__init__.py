@@ -83,6 +83,9 @@ _ELSEWHERE = {
 }
 
 
+_names.take_out(globals(), _names._OUT)
+
+
 # What `nn` and `optim` make their classes and schedules of is no name of this module.
 for _name in [name for name in globals() if name.startswith(("make_", "schedule_"))]:
     del globals()[_name]
