@@ -331,12 +331,13 @@ impl PyTensor {
         PyTensor::shared(self.alias().detached())
     }
 
-    /// The elements next to each other in row-major order: the tensor itself if they are, else a copy.
-    fn contiguous(slf: &Bound<'_, PyTensor>) -> PyResult<Py<PyTensor>> {
-        if slf.get().is_contiguous() {
-            return Ok(slf.clone().unbind());
+    /// The elements next to each other in row-major order, stored as they are: a point at which fusion stops. The same
+    /// memory if they are so already, else a copy.
+    fn contiguous(&self) -> PyTensor {
+        match self.is_contiguous() {
+            true => PyTensor::shared(self.alias().same(Tensor::contiguous)),
+            false => PyTensor::new(self.tensor().contiguous()),
         }
-        Py::new(slf.py(), PyTensor::new(slf.get().tensor().contiguous()))
     }
 
     /// Whether the elements are next to each other in row-major order. What was computed always is.

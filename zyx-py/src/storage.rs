@@ -438,6 +438,13 @@ impl Alias {
         Some(Alias::add(self.storage.clone(), history, path, known))
     }
 
+    /// The same elements with the same history, from a value that was computed of this.
+    pub(crate) fn same(&self, f: impl FnOnce(&Tensor) -> Tensor) -> Arc<Alias> {
+        let (version, value) = (self.version(), f(&self.tensor()));
+        let known = Past { version, value: Some(value) };
+        Alias::add(self.storage.clone(), self.history.clone(), self.path.clone(), known)
+    }
+
     fn bare(&self) -> Alias {
         let (storage, history) = (self.storage.clone(), self.history.clone());
         Alias { storage, history, path: None, known: Mutex::default() }
@@ -602,10 +609,18 @@ impl Alias {
             return Err(PyRuntimeError::new_err(text));
         }
         scope::note(py, &self.storage)?;
-        caught(py, || {
-            let whole = without_history(&self.tensor());
-            self.write_unchecked(&whole, true)
-        })
+        let whole = without_history(&self.tensor());
+        let mut state = lock(&self.storage.state);
+        let version = self.storage.version(&mut state) + 1;
+        let now = Past { version, value: Some(whole.clone()) };
+        let old = (
+            std::mem::replace(&mut state.main, now),
+            std::mem::replace(&mut state.latest, Latest::Value(whole)),
+        );
+        self.storage.version.store(version, Relaxed);
+        drop(state);
+        drop(old);
+        Ok(())
     }
 
     /// Whether the storage has the value of this parameter.

@@ -3,7 +3,7 @@
 //! Every method `name_` is the method `name`, whose result is written by [`PyTensor::_write`]; the table is
 //! `python/zyx/_writes.py`. So in-place methods have the arguments, errors and gradients of the others.
 
-use crate::arguments::{Argument, OperandArg};
+use crate::arguments::{Argument, OperandArg, either, required};
 use crate::error::{caught, dtype_error, shape_error};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::PyRuntimeError;
@@ -54,13 +54,15 @@ impl PyTensor {
     }
 
     /// Writes the elements of another tensor or a number, broadcast and converted. Gives the tensor.
-    #[pyo3(signature = (src, non_blocking=false))]
+    #[pyo3(signature = (src=None, non_blocking=false, *, other=None))]
     fn copy_<'py>(
         slf: Bound<'py, PyTensor>,
-        src: OperandArg,
+        src: Option<OperandArg>,
         non_blocking: bool,
+        other: Option<OperandArg>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let (here, _) = (slf.get().tensor().device().clone(), non_blocking);
+        let src = required("copy_", "src", either("copy_", "src", "other", src, other)?)?;
         slf.get().fill(slf.py(), src.ready(&here)?)?;
         Ok(slf)
     }

@@ -203,7 +203,6 @@ ELSEWHERE = {
     "is_cuda": "x.device.type == 'cuda'",
     "storage": "x.to_bytes() or x.numpy()", "untyped_storage": "x.to_bytes() or x.numpy()", "data_ptr": "x.__dlpack__()",
     "stride": "nothing: how a tensor is stored is no matter of its users",
-    "is_contiguous": "nothing: how a tensor is stored is no matter of its users",
     "map_": "operations of tensors, as x.copy_(f(x, y))",
     "resize_": "x = zyx.empty(shape)", "resize_as_": "x = zyx.empty_like(y)", "set_": "x.data = y",
 }  # fmt: skip

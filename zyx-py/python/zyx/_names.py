@@ -128,7 +128,8 @@ def in_place(function, n):
             return found
         return (arguments[0] if arguments else options["input"])._write(found)
 
-    return _as(function, call)
+    _as(function, call).__module__ = "zyx.nn.functional"
+    return call
 
 
 def renamed(function, names, takes_out=None):
@@ -355,10 +356,17 @@ def function(name):
     if not isinstance(Tensor.__dict__[name], staticmethod):
         return _with_input(method)
     # Those of the table take `out` already.
-    return renamed(method, {}) if name in _OUT and not hasattr(method, "__wrapped__") else method
+    return _with_out(method) if name in _OUT and not hasattr(method, "__wrapped__") else method
 
 
 _FUNCTIONS = {}
+
+
+def _with_out(method):
+    if method not in _FUNCTIONS:
+        found = _FUNCTIONS[method] = renamed(method, {}, takes_out=True)
+        found.__qualname__ = found.__name__
+    return _FUNCTIONS[method]
 
 
 def _with_input(method):

@@ -23,12 +23,13 @@ _VIEWS = "squeeze swapaxes swapdims t transpose unsqueeze"
 
 
 def _in_place(name):
-    method = getattr(Tensor, name, None) or getattr(_functions, name)
+    method = getattr(Tensor, name, None)
+    function = method or getattr(_functions, name)
 
     def changed(self, *given, **named):
-        return self._write(method(self, *given, **named))
+        return self._write(function(self, *given, **named))
 
-    return _named(changed, name + "_", f"As `{name}`, written into the tensor.")
+    return _named(changed, method, name + "_", f"As `{name}`, written into the tensor.")
 
 
 def _viewing(name):
@@ -37,12 +38,14 @@ def _viewing(name):
     def changed(self, *given, **named):
         return self._become(method(self, *given, **named))
 
-    return _named(changed, name + "_", f"The tensor becomes what `{name}` gives.")
+    return _named(changed, method, name + "_", f"The tensor becomes what `{name}` gives.")
 
 
-def _named(function, name, doc):
+def _named(function, method, name, doc):
     function.__name__ = function.__qualname__ = name
     function.__doc__, function.__module__ = doc, "zyx"
+    if method is not None:
+        function.__wrapped__ = method
     return function
 
 
@@ -130,9 +133,7 @@ def _limits(name, given, named, low, high):
 
 def bernoulli_(self, p=0.5, *, generator=None):
     """Every element becomes 1 with the probability `p`, else 0."""
-    if not isinstance(p, Tensor):
-        p = Tensor.full(self.shape, float(p), device=self.device)
-    return self.copy_(p.expand(self.shape).bernoulli(rng=generator))
+    return self.copy_(_drawn(self, Tensor.rand, generator) < p)
 
 
 def exponential_(self, lambd=1.0, *, generator=None):

@@ -128,7 +128,7 @@ _FORWARDS = {
 _INPLACE = {
     "Relu": 0, "Relu6": 0, "Silu": 0, "Selu": 0, "Mish": 0, "Hardswish": 0, "Hardsigmoid": 0, "Elu": 1, "Celu": 1,
     "LeakyRelu": 1, "Dropout": 1, "Dropout1d": 1, "Dropout2d": 1, "Dropout3d": 1, "AlphaDropout": 1, "Hardtanh": 2,
-    "Threshold": 2, "RRelu": 2,
+    "Threshold": 2,
 }  # fmt: skip
 
 

@@ -501,7 +501,7 @@ def _sample_cubic(input, grid, padding, corners):
 _INPLACE = {
     "relu": 1, "relu6": 1, "selu": 1, "silu": 1, "mish": 1, "hardswish": 1, "hardsigmoid": 1, "elu": 2, "leaky_relu": 2,
     "celu": 2, "dropout": 3, "dropout1d": 3, "dropout2d": 3, "dropout3d": 3, "alpha_dropout": 3, "hardtanh": 3,
-    "threshold": 3, "rrelu": 4,
+    "threshold": 3,
 }  # fmt: skip
 globals().update({name: _in_place(globals()[name], n) for name, n in _INPLACE.items() if name in globals()})
 
@@ -511,7 +511,9 @@ def __getattr__(name):
     if not callable(method):
         raise AttributeError(f"module 'zyx.nn.functional' has no attribute {name!r}{_elsewhere(name)}")
     function = _function(name)
-    return _in_place(function, _INPLACE[name]) if name in _INPLACE else function
+    if name in _INPLACE:
+        function = globals()[name] = _in_place(function, _INPLACE[name])
+    return function
 
 
 def __dir__():
