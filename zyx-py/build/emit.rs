@@ -314,7 +314,8 @@ fn method(entry: &Entry) -> Result<String, String> {
         return Ok(format!(
             "#[doc = {doc}]\n#[pyo3(name = \"{name}\", signature = ({signature}), \
              text_signature = \"{text_signature}\")]\nfn bound_{name}(&self, py: Python<'_>{arguments}) \
-             -> PyResult<Py<PyAny>> {{\n{here}{steps}self.{view}(py, |t| {call})?.into_py_any(py)\n}}\n"
+             -> PyResult<Py<PyAny>> {{\nlet viewed = self.viewed();\nlet here = viewed.tensor.device();\n\
+             {steps}let _ = here;\nviewed.{view}(py, |t| {call})\n}}\n"
         ));
     }
     let is_lifted = !entry.is_static && LIFTED.contains(&name.as_str());
@@ -337,7 +338,15 @@ fn method(entry: &Entry) -> Result<String, String> {
         true => (
             "slf: &Bound<'_, PyTensor>, ",
             "let t = &slf.get().tensor();\nlet here = t.device();\nlet _ = here;\n",
-            format!("converted(slf, t, {run})"),
+            format!(
+                "if {} {{ return Ok(slf.clone().into_any().unbind()); }}\n{run}",
+                match entry.parameters.first() {
+                    Some(parameter) if parameter.kind == "DeviceLike" =>
+                        "device == t.device()".to_owned(),
+                    Some(_) => "dtype == t.dtype()".to_owned(),
+                    None => format!("t.dtype() == {}", converted(entry)?),
+                }
+            ),
         ),
         false => (receiver, here, run),
     };
@@ -353,6 +362,12 @@ fn method(entry: &Entry) -> Result<String, String> {
          text_signature = \"{text_signature}\")]\nfn bound_{name}({receiver}py: Python<'_>{arguments}) \
          -> PyResult<Py<PyAny>> {{\n{here}{steps}let _ = here;\n{run}\n}}\n"
     ))
+}
+
+/// The dtype that a conversion without parameters makes: its call is `t.cast(dtype)`.
+fn converted(entry: &Entry) -> Result<&str, String> {
+    let call = entry.rust.as_deref().and_then(|call| call.strip_prefix("t.cast("));
+    call.and_then(|call| call.strip_suffix(')')).ok_or_else(|| "no conversion".to_owned())
 }
 
 /// Whether a parameter asks for a leaf that keeps its history, of whatever the call gives.

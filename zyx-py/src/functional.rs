@@ -136,14 +136,14 @@ impl PyTensor {
             }
             Ok(all)
         };
-        let mut all =
-            caught(py, || Tensor::vmap_many(by, &inputs.list(), &in_axes.0))?.into_iter();
+        let mut all = caught(py, || Tensor::vmap_many(by, &inputs.list(), &in_axes.0))?.into_iter();
         let first = all.next().map(|y| caught(py, || y.movedim([0], [out_axis]))).transpose()?;
         let written = written.take();
         let places = places("vmap", &objects, &written, Vec::new())?;
         for (i, value) in written.into_iter().zip(all) {
             let Some(axis) = in_axes.0[i] else {
-                let text = format!("vmap: tensor {i}, which is the same for all examples, is written to");
+                let text =
+                    format!("vmap: tensor {i}, which is the same for all examples, is written to");
                 return Err(PyRuntimeError::new_err(text));
             };
             let value = caught(py, || value.movedim([0], [axis]))?;

@@ -12,7 +12,7 @@ use crate::arguments::{Argument, OperandArg, Ready, TensorArg, index};
 use crate::data::{self, Host};
 use crate::error::{caught, detached};
 use crate::tensor::PyTensor;
-use crate::views::{Seen, Step, reshaped};
+use crate::views::{Seen, Step, Steps, reshaped};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
@@ -97,20 +97,17 @@ impl PyTensor {
         let py = key.py();
         // The common case first.
         if let Some(position) = position(key)? {
-            let alias = self.alias();
-            let version = alias.version();
-            let seen = pick(py, &alias.tensor(), 0, position)?;
-            return Ok(PyTensor::seen(&alias, version, seen).0);
+            let viewed = self.viewed();
+            return Ok(viewed.seen(pick(py, &viewed.tensor, 0, position)?).0);
         }
         let t = self.tensor();
         let keys = parsed(&t, key)?;
         if keys.iter().any(is_advanced) {
             return select(py, t, keys).map(PyTensor::new);
         }
-        let alias = self.alias();
-        let version = alias.version();
-        match basic(py, &alias.tensor(), keys)? {
-            (tensor, Some(steps)) => Ok(PyTensor::seen(&alias, version, (tensor, steps)).0),
+        let viewed = self.viewed();
+        match basic(py, &viewed.tensor, keys)? {
+            (tensor, Some(steps)) => Ok(viewed.seen((tensor, steps)).0),
             (tensor, None) => Ok(PyTensor::new(tensor)),
         }
     }
@@ -124,16 +121,15 @@ impl PyTensor {
             None => parsed(&t, key)?,
         };
         if !keys.iter().any(is_advanced) {
-            let alias = self.alias();
-            let version = alias.version();
-            let (tensor, steps) = basic(py, &t, keys)?;
+            let viewed = self.viewed();
+            let (tensor, steps) = basic(py, &viewed.tensor, keys)?;
             let Some(steps) = steps else {
                 return Err(PyValueError::new_err("step must be greater than zero"));
             };
-            let (place, _) = PyTensor::seen(&alias, version, (tensor, steps));
+            let (place, _) = viewed.seen((tensor, steps));
             // `x[key] += y` has written to the view that it is about to write.
             if given.is_some_and(|given| given.is_same(&place)) {
-                alias.touch();
+                viewed.alias.touch();
                 return Ok(());
             }
             return place.fill(py, value);
@@ -334,12 +330,9 @@ fn rest_of(t: &Tensor, keys: &[Key<'_>]) -> PyResult<usize> {
 }
 
 /// Applies entries that are all basic. Without steps where a range runs backwards, which is a copy.
-fn basic(
-    py: Python<'_>,
-    t: &Tensor,
-    keys: Vec<Key<'_>>,
-) -> PyResult<(Tensor, Option<Vec<Step>>)> {
-    let (rest, mut t, mut axis, mut steps) = (rest_of(t, &keys)?, t.clone(), 0, Some(Vec::new()));
+fn basic(py: Python<'_>, t: &Tensor, keys: Vec<Key<'_>>) -> PyResult<(Tensor, Option<Steps>)> {
+    let (rest, mut t, mut axis, mut steps) =
+        (rest_of(t, &keys)?, t.clone(), 0, Some(Steps::default()));
     for key in keys {
         let (next, step) = match key {
             Key::NewAxis => {
@@ -363,7 +356,7 @@ fn basic(
         };
         t = next;
         match (&mut steps, step) {
-            (Some(steps), Some(step)) => steps.extend(step),
+            (Some(steps), Some(step)) => step.into_iter().for_each(|step| steps.push(step)),
             (steps, _) => *steps = None,
         }
     }
@@ -442,22 +435,18 @@ fn pick(py: Python<'_>, t: &Tensor, axis: usize, position: isize) -> PyResult<Se
     };
     let position = wrap(position as i64, axis, n)? as usize;
     let y = caught(py, || t.select_index(axis as isize, position as isize))?;
-    Ok((y, vec![Step::Select { axis, position }]))
+    Ok((y, Step::Select { axis, position }.into()))
 }
 
 /// A range of an axis, with any step but 0, and the step of the view that it is unless it runs backwards.
-fn cut(
-    t: &Tensor,
-    axis: usize,
-    range: &Bound<'_, PySlice>,
-) -> PyResult<(Tensor, Option<Vec<Step>>)> {
+fn cut(t: &Tensor, axis: usize, range: &Bound<'_, PySlice>) -> PyResult<(Tensor, Option<Steps>)> {
     let n = t.shape()[axis];
     let range_of = range.indices(n as isize)?;
     let (start, step, count) = (range_of.start, range_of.step, range_of.slicelength);
     let seen = usize::try_from(step).ok().map(|step| match (start, step, count == n) {
-        (0, 1, true) => Vec::new(),
+        (0, 1, true) => Steps::default(),
         // An empty range may start behind the end.
-        _ => vec![Step::Slice { axis, start: (start.max(0) as usize).min(n), step, count }],
+        _ => Step::Slice { axis, start: (start.max(0) as usize).min(n), step, count }.into(),
     });
     let axis = axis as isize;
     let found = caught(range.py(), || {

@@ -88,7 +88,8 @@ pub(crate) fn places(
     if written.is_empty() {
         return Ok(Vec::new());
     }
-    let tensors = objects.iter().enumerate().filter_map(|(i, x)| Some((i, x.cast::<PyTensor>().ok()?)));
+    let tensors =
+        objects.iter().enumerate().filter_map(|(i, x)| Some((i, x.cast::<PyTensor>().ok()?)));
     let aliases: Vec<_> = tensors.map(|(i, x)| (i, x.get().alias())).collect();
     storages.extend(aliases.iter().map(|(_, alias)| alias.storage().clone()));
     let places: Vec<_> = aliases.into_iter().filter(|(i, _)| written.contains(i)).collect();
@@ -112,9 +113,8 @@ impl PyJit {
         let written = Arc::<Mutex<Written>>::default();
         let (held, known) = (function.clone(), written.clone());
         let call = move |inputs: &[Tensor]| {
-            let function = Python::attach(|py| {
-                lock(&held).as_ref().map(|function| function.clone_ref(py))
-            });
+            let function =
+                Python::attach(|py| lock(&held).as_ref().map(|function| function.clone_ref(py)));
             match function {
                 Some(function) => trace(&function, inputs, &known),
                 None => Err(refuse("jit", "the function was collected".to_owned())),

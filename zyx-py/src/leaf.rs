@@ -261,7 +261,8 @@ fn collect(
                 Grad { retained, ..before.changed(sum, along.clone())? }
             }
             before => {
-                let value = before.map_or(Ok(value.clone()), |before| before.value().add(&value))?;
+                let value =
+                    before.map_or(Ok(value.clone()), |before| before.value().add(&value))?;
                 Grad { value: Held::Value(value), along: along.clone(), retained }
             }
         };
@@ -293,7 +294,8 @@ impl PyTensor {
     #[setter(grad)]
     fn write_grad(&self, py: Python<'_>, value: Option<Bound<'_, PyAny>>) -> PyResult<()> {
         let given = value.as_ref().and_then(|value| value.cast::<PyTensor>().ok());
-        let alias = given.filter(|given| given.get().as_leaf().is_none()).map(|given| given.get().alias());
+        let alias =
+            given.filter(|given| given.get().as_leaf().is_none()).map(|given| given.get().alias());
         let value = value.map(|value| value.extract::<TensorArg>()).transpose()?;
         let (leaf, value) = match (self.as_leaf(), value) {
             (None, None) => return Ok(()),

@@ -167,18 +167,6 @@ pub(crate) fn lower(
     }
 }
 
-/// What a conversion gives: the tensor itself, if it is that already.
-pub(crate) fn converted(
-    slf: &Bound<'_, PyTensor>,
-    t: &Tensor,
-    found: PyResult<Py<PyAny>>,
-) -> PyResult<Py<PyAny>> {
-    let found = found?;
-    let made = found.bind(slf.py()).cast::<PyTensor>()?.get().tensor();
-    let is_same = made.dtype() == t.dtype() && made.device() == t.device();
-    Ok(if is_same { slf.clone().into_any().unbind() } else { found })
-}
-
 /// What a call gives as a leaf that keeps its history, if that is asked for.
 pub(crate) fn wished(
     py: Python<'_>,

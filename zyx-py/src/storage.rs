@@ -18,17 +18,16 @@
 use crate::error::caught;
 use crate::grad_mode::is_grad_enabled;
 use crate::scope;
-use crate::views::{Layout, Step};
+use crate::views::{Layout, Step, Steps};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use zyx::{DType, Param, Result, Shape, Tensor};
 
 const OVERLAP: &str = "unsupported operation: more than one element of the written-to tensor refers to a single memory \
      location. Please clone() the tensor before performing the operation.";
-const LEAF: &str =
-    "a leaf Variable that requires grad is being used in an in-place operation.";
+const LEAF: &str = "a leaf Variable that requires grad is being used in an in-place operation.";
 const VIEW_OF_LEAF: &str =
     "a view of a leaf Variable that requires grad is being used in an in-place operation.";
 const NO_GRAD_VIEW: &str = "A view was created in no_grad mode and is being modified inplace with grad mode enabled. \
@@ -61,8 +60,37 @@ pub(crate) struct Storage {
 struct State {
     latest: Latest,
     main: Past,
-    aliases: Vec<Weak<Alias>>,
+    aliases: Aliases,
     is_cut: bool,
+}
+
+/// The aliases of a storage: mostly a tensor and a view of it, which need no allocation.
+#[derive(Debug, Default)]
+struct Aliases {
+    few: [Weak<Alias>; 2],
+    more: Vec<Weak<Alias>>,
+}
+
+impl Aliases {
+    /// Adds one in the place of one that went, or behind the others.
+    fn add(&mut self, alias: &Arc<Alias>) {
+        let free = self.few.iter_mut().find(|alias| alias.strong_count() == 0);
+        match free {
+            Some(place) => *place = Arc::downgrade(alias),
+            None => {
+                // Those that went are forgotten before the list would have to grow.
+                if self.more.len() == self.more.capacity() {
+                    self.more.retain(|alias| alias.strong_count() > 0);
+                }
+                self.more.push(Arc::downgrade(alias));
+            }
+        }
+    }
+
+    /// Those that exist.
+    fn iter(&self) -> impl Iterator<Item = Arc<Alias>> {
+        self.few.iter().chain(&self.more).filter_map(Weak::upgrade)
+    }
 }
 
 impl State {
@@ -72,8 +100,8 @@ impl State {
             Latest::Param(param, _) => param.is_trainable(),
             Latest::Value(_) => self.main.value.as_ref().is_some_and(Tensor::is_tracked),
             Latest::Unwritten => {
-                let mains = self.aliases.iter().filter_map(Weak::upgrade);
-                let mut mains = mains.filter(|alias| matches!(alias.history, History::Main));
+                let mut mains =
+                    self.aliases.iter().filter(|alias| matches!(alias.history, History::Main));
                 mains.any(|alias| lock(&alias.known).value.as_ref().is_some_and(Tensor::is_tracked))
             }
         }
@@ -133,10 +161,11 @@ enum History {
 }
 
 /// The steps from a whole storage to an alias.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 struct Path {
     before: Option<Arc<Path>>,
-    step: Step,
+    /// The last step, if there is one behind those.
+    step: Option<Step>,
     depth: usize,
 }
 
@@ -144,9 +173,42 @@ struct Path {
 const MAX_DEPTH: usize = 32;
 
 impl Path {
-    fn after(before: Option<Arc<Path>>, step: Step) -> Option<Arc<Path>> {
-        let depth = before.as_ref().map_or(0, |path| path.depth) + 1;
-        Some(Arc::new(Path { before, step, depth }))
+    fn one(step: Step) -> Path {
+        Path { before: None, step: Some(step), depth: 1 }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.step.is_none() && self.before.is_none()
+    }
+
+    fn then(self, step: Step) -> Path {
+        let depth = self.depth + 1;
+        match self.step {
+            None => Path { before: self.before, step: Some(step), depth },
+            Some(_) => Path { before: Some(Arc::new(self)), step: Some(step), depth },
+        }
+    }
+
+    fn steps(&self) -> Vec<&Step> {
+        let (mut all, mut next) = (Vec::new(), Some(self));
+        while let Some(path) = next {
+            all.extend(&path.step);
+            next = path.before.as_deref();
+        }
+        all.reverse();
+        all
+    }
+
+    /// Where the elements are in a storage of this shape.
+    fn layout(&self, whole: &Shape) -> Layout {
+        // No path has a step that copies.
+        let next = |layout: Layout, step: &&Step| step.layout(&layout).unwrap_or(layout);
+        self.steps().iter().fold(Layout::contiguous(whole), next)
+    }
+
+    /// Whether the elements are read as those of another dtype.
+    fn has_other_bits(&self) -> bool {
+        self.steps().iter().any(|step| matches!(step, Step::Bits(_)))
     }
 }
 
@@ -155,14 +217,17 @@ impl Path {
 pub(crate) struct Alias {
     storage: Arc<Storage>,
     history: History,
-    path: Option<Arc<Path>>,
+    path: Path,
+    /// The path as that of other aliases begins.
+    shared_path: OnceLock<Arc<Path>>,
     known: Mutex<Past>,
 }
 
 impl Storage {
     fn new(like: &Tensor, scope: u64, latest: Latest) -> Arc<Storage> {
         let is_param = AtomicBool::new(matches!(latest, Latest::Param(..)));
-        let state = State { latest, main: Past::default(), aliases: Vec::new(), is_cut: false };
+        let state =
+            State { latest, main: Past::default(), aliases: Aliases::default(), is_cut: false };
         let (shape, dtype) = (like.shape().clone(), like.dtype());
         let version = AtomicU64::new(0);
         Arc::new(Storage { shape, dtype, scope, version, is_param, state: Mutex::new(state) })
@@ -194,7 +259,9 @@ impl Storage {
     fn whole(&self, state: &mut State, history: &History) -> Result<Tensor> {
         let version = self.version(state);
         let numbers = match &state.latest {
-            Latest::Param(param, _) if matches!(history, History::Leaf) => return Ok(param.tensor()),
+            Latest::Param(param, _) if matches!(history, History::Leaf) => {
+                return Ok(param.tensor());
+            }
             Latest::Param(param, _) => param.tensor(),
             Latest::Value(value) => value.clone(),
             Latest::Unwritten => {
@@ -214,10 +281,10 @@ impl Storage {
     /// The whole, from what the aliases have.
     fn put_together(&self, state: &State) -> Result<Tensor> {
         let mut parts = Vec::new();
-        for alias in state.aliases.iter().filter_map(Weak::upgrade) {
+        for alias in state.aliases.iter() {
             let Some(value) = lock(&alias.known).value.clone() else { continue };
             let is_main = matches!(alias.history, History::Main | History::Leaf);
-            if alias.path.is_none() && is_main {
+            if alias.path.is_whole() && is_main {
                 return Ok(value);
             }
             parts.push((is_main, alias, value));
@@ -234,14 +301,6 @@ impl Storage {
             whole = alias.put(&whole, &value)?;
         }
         Ok(whole)
-    }
-
-    /// Adds an alias; those that went are forgotten before the list would have to grow.
-    fn add(&self, state: &mut State, alias: &Arc<Alias>) {
-        if state.aliases.len() == state.aliases.capacity() {
-            state.aliases.retain(|alias| alias.strong_count() > 0);
-        }
-        state.aliases.push(Arc::downgrade(alias));
     }
 
     /// The scope that it was made in.
@@ -305,14 +364,10 @@ impl Saved {
 }
 
 impl Alias {
-    fn add(
-        storage: Arc<Storage>,
-        history: History,
-        path: Option<Arc<Path>>,
-        known: Past,
-    ) -> Arc<Alias> {
-        let alias = Arc::new(Alias { storage, history, path, known: Mutex::new(known) });
-        alias.storage.add(&mut lock(&alias.storage.state), &alias);
+    fn add(storage: Arc<Storage>, history: History, path: Path, known: Past) -> Arc<Alias> {
+        let (shared_path, known) = (OnceLock::new(), Mutex::new(known));
+        let alias = Arc::new(Alias { storage, history, path, shared_path, known });
+        lock(&alias.storage.state).aliases.add(&alias);
         alias
     }
 
@@ -320,14 +375,14 @@ impl Alias {
     pub(crate) fn of(tensor: &Tensor, scope: u64) -> Arc<Alias> {
         let storage = Storage::new(tensor, scope, Latest::Unwritten);
         let known = Past { version: 0, value: Some(tensor.clone()) };
-        Alias::add(storage, History::Main, None, known)
+        Alias::add(storage, History::Main, Path::default(), known)
     }
 
     /// A parameter as the whole of a storage.
     pub(crate) fn of_param(param: &Param, scope: u64) -> Arc<Alias> {
         let latest = Latest::Param(param.clone(), param.version());
         let storage = Storage::new(&param.tensor(), scope, latest);
-        Alias::add(storage, History::Leaf, None, Past::default())
+        Alias::add(storage, History::Leaf, Path::default(), Past::default())
     }
 
     pub(crate) fn storage(&self) -> &Arc<Storage> {
@@ -357,7 +412,7 @@ impl Alias {
             return Ok(value.clone());
         }
         let mut value = self.storage.whole(&mut state, &self.history)?;
-        for step in self.steps() {
+        for step in self.path.steps() {
             value = step.apply(&value)?;
         }
         let old = std::mem::replace(&mut *known, Past { version, value: Some(value.clone()) });
@@ -367,24 +422,12 @@ impl Alias {
         Ok(value)
     }
 
-    /// The steps from the whole to this.
-    fn steps(&self) -> Vec<&Step> {
-        let mut all = Vec::new();
-        let mut next = &self.path;
-        while let Some(path) = next {
-            all.push(&path.step);
-            next = &path.before;
-        }
-        all.reverse();
-        all
-    }
-
     /// `whole` with `value` at the elements of this alias, none of which is in the place of another. What is in between
     /// may overlap, as rows of `x.unfold(0, 3, 1)` do: then elements are written by their positions.
     fn put_apart(&self, whole: &Tensor, value: &Tensor) -> Result<Tensor> {
         let mut layout = Layout::contiguous(&self.storage.shape);
         let mut overlaps = false;
-        for step in self.steps() {
+        for step in self.path.steps() {
             layout = step.layout(&layout).unwrap_or(layout);
             overlaps |= layout.has_overlap();
         }
@@ -396,7 +439,7 @@ impl Alias {
 
     /// `whole` with `value` at the elements of this alias. Of elements in one place one counts.
     fn put(&self, whole: &Tensor, value: &Tensor) -> Result<Tensor> {
-        let steps = self.steps();
+        let steps = self.path.steps();
         let mut bases = vec![whole.clone()];
         for step in steps.iter().take(steps.len().saturating_sub(1)) {
             bases.push(step.apply(&bases[bases.len() - 1])?);
@@ -410,28 +453,33 @@ impl Alias {
 
     /// Where the elements are.
     pub(crate) fn layout(&self) -> Layout {
-        let whole = Layout::contiguous(&self.storage.shape);
-        // No path has a step that copies.
-        self.steps().iter().fold(whole, |layout, step| step.layout(&layout).unwrap_or(layout))
+        self.path.layout(&self.storage.shape)
+    }
+
+    /// The path as that of other aliases begins.
+    fn start(&self) -> Path {
+        let path = || Arc::new(self.path.clone());
+        let before = (!self.path.is_whole()).then(|| self.shared_path.get_or_init(path).clone());
+        Path { before, step: None, depth: self.path.depth }
     }
 
     /// A view of this, whose value is known; `None` if a step copies.
-    pub(crate) fn view(&self, steps: Vec<Step>, version: u64, value: Tensor) -> Option<Arc<Alias>> {
-        let mut path = self.path.clone();
+    pub(crate) fn view(&self, steps: Steps, version: u64, value: Tensor) -> Option<Arc<Alias>> {
+        let mut path = self.start();
         for step in steps {
-            if let (Step::Reshape(shape), Some(_)) = (&step, &path) {
-                let at = Alias { path, ..self.bare() };
-                let layout = step.layout(&at.layout())?;
-                let is_whole = layout.is_contiguous() && shape.numel() == self.storage.shape.numel();
-                path = if is_whole && !at.has_other_bits() { None } else { at.path };
+            if let Step::Reshape(shape) = &step
+                && !path.is_whole()
+            {
+                let layout = step.layout(&path.layout(&self.storage.shape))?;
+                let is_all = shape.numel() == self.storage.shape.numel();
+                if is_all && layout.is_contiguous() && !path.has_other_bits() {
+                    path = Path::default();
+                }
             }
-            path = Path::after(path, step);
+            path = path.then(step);
         }
-        if path.as_ref().is_some_and(|path| path.depth > MAX_DEPTH) {
-            let at = Alias { path: path.clone(), ..self.bare() };
-            if !at.has_other_bits() {
-                path = Path::after(None, Step::Strided(at.layout()));
-            }
+        if path.depth > MAX_DEPTH && !path.has_other_bits() {
+            path = Path::one(Step::Strided(path.layout(&self.storage.shape)));
         }
         let history = if is_grad_enabled() { self.history.clone() } else { History::None };
         let known = Past { version, value: Some(value) };
@@ -445,18 +493,12 @@ impl Alias {
         Alias::add(self.storage.clone(), self.history.clone(), self.path.clone(), known)
     }
 
-    fn bare(&self) -> Alias {
-        let (storage, history) = (self.storage.clone(), self.history.clone());
-        Alias { storage, history, path: None, known: Mutex::default() }
-    }
-
-    fn has_other_bits(&self) -> bool {
-        self.steps().iter().any(|step| matches!(step, Step::Bits(_)))
-    }
-
     /// The version that a value read now has.
     pub(crate) fn version(&self) -> u64 {
-        self.storage.writes()
+        match self.storage.is_param.load(Relaxed) {
+            true => self.storage.writes(),
+            false => self.storage.version.load(Relaxed),
+        }
     }
 
     /// The same elements without history.
@@ -484,8 +526,7 @@ impl Alias {
     /// Whether no other alias of the storage exists.
     fn is_alone(&self) -> bool {
         let state = lock(&self.storage.state);
-        let others = state.aliases.iter().filter_map(Weak::upgrade);
-        others.filter(|alias| !std::ptr::eq(&**alias, self)).count() == 0
+        state.aliases.iter().filter(|alias| !std::ptr::eq(&**alias, self)).count() == 0
     }
 
     /// Why a value must not be written, if so. Where elements share memory one number may be written to all.
@@ -501,21 +542,24 @@ impl Alias {
                     return Some(NO_GRAD_VIEW);
                 }
                 (History::Leaf, Latest::Param(param, _)) if param.is_trainable() => {
-                    return Some(if self.path.is_none() { LEAF } else { VIEW_OF_LEAF });
+                    return Some(if self.path.is_whole() { LEAF } else { VIEW_OF_LEAF });
                 }
                 (History::Leaf, Latest::Param(..)) if is_tracked => return Some(NO_HISTORY),
                 _ => {}
             }
         }
         drop(state);
-        (!is_number && self.path.is_some() && self.layout().has_overlap()).then_some(OVERLAP)
+        (!is_number && !self.path.is_whole() && self.layout().has_overlap()).then_some(OVERLAP)
     }
 
     /// Whether the results of a traced function, which have no history, can be written to argument number `i`.
     pub(crate) fn check_results(&self, i: usize) -> PyResult<()> {
         let text = match self.refusal(false, false) {
             Some(text @ (OVERLAP | CUT)) => text.to_owned(),
-            _ if is_grad_enabled() && !matches!(self.history, History::Leaf) && self.tensor().is_tracked() => {
+            _ if is_grad_enabled()
+                && !matches!(self.history, History::Leaf)
+                && self.tensor().is_tracked() =>
+            {
                 format!(
                     "jit: tensor {i} is written to and has a history, which results of a traced function have not: pass \
                      it detached, or call the function within no_grad()"
@@ -572,11 +616,7 @@ impl Alias {
         }
         self.storage.version.store(version, Relaxed);
         // Old values of others are of no use any more.
-        state.aliases.retain(|alias| {
-            let alias = alias.upgrade();
-            pasts.extend(alias.iter().map(|alias| std::mem::take(&mut *lock(&alias.known))));
-            alias.is_some()
-        });
+        pasts.extend(state.aliases.iter().map(|alias| std::mem::take(&mut *lock(&alias.known))));
         if !matches!(history, History::None) && !is_param && is_known {
             *lock(&self.known) = Past { version, value: Some(value) };
         }
@@ -593,7 +633,7 @@ impl Alias {
         self.storage.version.store(before + 1, Relaxed);
         let raise = |past: &mut Past| past.version += u64::from(past.version == before);
         raise(&mut state.main);
-        for alias in state.aliases.iter().filter_map(Weak::upgrade) {
+        for alias in state.aliases.iter() {
             raise(&mut lock(&alias.known));
             if let History::Own(past) = &alias.history {
                 // Aliases of one history share it: only the first finds the old version.
@@ -604,7 +644,7 @@ impl Alias {
 
     /// Cuts off the history of the storage: `detach_()`. Not of a view, which has that of its base.
     pub(crate) fn forget_history(&self, py: Python<'_>) -> PyResult<()> {
-        if self.path.is_some() {
+        if !self.path.is_whole() {
             let text = "Can't detach views in-place. Use detach() instead.";
             return Err(PyRuntimeError::new_err(text));
         }
@@ -635,13 +675,13 @@ impl Alias {
     pub(crate) fn become_param(&self, param: &Param) -> Option<Arc<Alias>> {
         let mut state = lock(&self.storage.state);
         let is_free = !matches!(state.latest, Latest::Param(..));
-        if self.path.is_some() || !is_free {
+        if !self.path.is_whole() || !is_free {
             return None;
         }
         state.latest = Latest::Param(param.clone(), param.version());
         self.storage.is_param.store(true, Relaxed);
         drop(state);
-        Some(Alias::add(self.storage.clone(), History::Leaf, None, Past::default()))
+        Some(Alias::add(self.storage.clone(), History::Leaf, Path::default(), Past::default()))
     }
 
     /// Takes the storage from its parameter: the value stays.

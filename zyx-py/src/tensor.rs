@@ -13,11 +13,12 @@ use crate::functional::in_python;
 use crate::grad_mode::is_grad_enabled;
 use crate::index::filling;
 use crate::leaf::Leaf;
-use crate::lists::{List, bytes, each};
+use crate::lists::{List, bytes, each, list};
 use crate::memory;
 use crate::scope;
 use crate::storage::Alias;
 use crate::views::{self, Layout, Seen};
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -116,56 +117,12 @@ impl PyTensor {
         }
     }
 
-    /// A view of this tensor.
-    pub(crate) fn view(&self, py: Python<'_>, f: impl FnOnce(&Tensor) -> zyx::Result<Seen>) -> PyResult<PyTensor> {
-        self.view_if(py, f).map(|(view, _)| view)
-    }
-
-    /// A view of this tensor, and whether it shares its memory; a copy if it cannot.
-    pub(crate) fn view_if(
-        &self,
-        py: Python<'_>,
-        f: impl FnOnce(&Tensor) -> zyx::Result<Seen>,
-    ) -> PyResult<(PyTensor, bool)> {
+    /// This tensor, to make views of it.
+    #[inline(never)]
+    pub(crate) fn viewed(&self) -> Viewed {
         let alias = self.alias();
         let version = alias.version();
-        let seen = caught(py, || f(&alias.tensor()))?;
-        Ok(PyTensor::seen(&alias, version, seen))
-    }
-
-    /// A view of this tensor that shares its memory.
-    pub(crate) fn strict_view(
-        &self,
-        py: Python<'_>,
-        f: impl FnOnce(&Tensor) -> zyx::Result<Seen>,
-    ) -> PyResult<PyTensor> {
-        match self.view_if(py, f)? {
-            (view, true) => Ok(view),
-            (_, false) => Err(PyRuntimeError::new_err(
-                "view size is not compatible with input tensor's size and stride (at least one dimension spans across \
-                 two contiguous subspaces). Use .reshape(...) instead.",
-            )),
-        }
-    }
-
-    /// Views of this tensor.
-    pub(crate) fn views(
-        &self,
-        py: Python<'_>,
-        f: impl FnOnce(&Tensor) -> zyx::Result<Vec<Seen>>,
-    ) -> PyResult<Vec<PyTensor>> {
-        let alias = self.alias();
-        let version = alias.version();
-        let all = caught(py, || f(&alias.tensor()))?;
-        Ok(all.into_iter().map(|seen| PyTensor::seen(&alias, version, seen).0).collect())
-    }
-
-    pub(crate) fn seen(alias: &Alias, version: u64, (tensor, steps): Seen) -> (PyTensor, bool) {
-        let tensor = if is_grad_enabled() { tensor } else { tensor.detach() };
-        match alias.view(steps, version, tensor.clone()) {
-            Some(view) => (PyTensor::shared(view), true),
-            None => (PyTensor::of(Value::Fixed(tensor)), false),
-        }
+        Viewed { tensor: alias.tensor(), alias, version }
     }
 
     /// Becomes what another tensor is.
@@ -216,6 +173,63 @@ impl PyTensor {
     /// The parameter it is, whether or not it is of that class.
     pub(crate) fn param(&self) -> Option<Param> {
         self.as_leaf().map(|leaf| leaf.param.clone())
+    }
+}
+
+/// A tensor that views are made of.
+pub(crate) struct Viewed {
+    pub(crate) alias: Arc<Alias>,
+    /// The version that the tensor has.
+    version: u64,
+    pub(crate) tensor: Tensor,
+}
+
+impl Viewed {
+    /// A view, and whether it shares memory: a step may copy.
+    pub(crate) fn seen(&self, (tensor, steps): Seen) -> (PyTensor, bool) {
+        let tensor = if is_grad_enabled() { tensor } else { tensor.detach() };
+        match self.alias.view(steps, self.version, tensor.clone()) {
+            Some(view) => (PyTensor::shared(view), true),
+            None => (PyTensor::of(Value::Fixed(tensor)), false),
+        }
+    }
+
+    // The methods of the stub call these.
+
+    /// A view, or a copy if it cannot be one.
+    pub(crate) fn view(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Tensor) -> zyx::Result<Seen>,
+    ) -> PyResult<Py<PyAny>> {
+        let seen = caught(py, || f(&self.tensor))?;
+        self.seen(seen).0.into_py_any(py)
+    }
+
+    /// A view, or an error if it cannot be one.
+    pub(crate) fn strict_view(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Tensor) -> zyx::Result<Seen>,
+    ) -> PyResult<Py<PyAny>> {
+        match self.seen(caught(py, || f(&self.tensor))?) {
+            (view, true) => view.into_py_any(py),
+            (_, false) => Err(PyRuntimeError::new_err(
+                "view size is not compatible with input tensor's size and stride (at least one dimension spans across \
+                 two contiguous subspaces). Use .reshape(...) instead.",
+            )),
+        }
+    }
+
+    /// Several views.
+    pub(crate) fn views(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Tensor) -> zyx::Result<Vec<Seen>>,
+    ) -> PyResult<Py<PyAny>> {
+        let all = caught(py, || f(&self.tensor))?;
+        let views = all.into_iter().map(|seen| Ok(self.seen(seen).0));
+        Ok(list(py, views)?.into_any().unbind())
     }
 }
 
@@ -302,8 +316,8 @@ impl PyTensor {
 
     /// With the axes in reverse order.
     #[getter(T)]
-    fn transposed(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.view(py, |t| {
+    fn transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.viewed().view(py, |t| {
             let axes: Vec<isize> = (0..t.rank() as isize).rev().collect();
             views::permuted(t, &axes, t.permute(&axes))
         })
@@ -311,8 +325,8 @@ impl PyTensor {
 
     /// With the last two axes exchanged.
     #[getter(mT)]
-    fn matrix_transposed(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.view(py, |t| views::exchanged(t, -1, -2, t.transpose(-1, -2)))
+    fn matrix_transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.viewed().view(py, |t| views::exchanged(t, -1, -2, t.transpose(-1, -2)))
     }
 
     /// The only element as a number of Python.

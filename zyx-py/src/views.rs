@@ -11,8 +11,8 @@ use zyx::{DType, Result, Shape, Tensor};
 pub(crate) enum Step {
     /// The elements in row-major order in another shape.
     Reshape(Shape),
-    /// Axis `i` of the view is axis `axes[i]`.
-    Permute(Vec<isize>),
+    /// Axes in another order.
+    Permute(Order),
     /// `count` positions of an axis, `step` apart.
     Slice { axis: usize, start: usize, step: usize, count: usize },
     /// One position of an axis, which goes.
@@ -27,6 +27,66 @@ pub(crate) enum Step {
     Bits(DType),
     /// Positions in memory.
     Strided(Layout),
+}
+
+/// An order of axes: axis `i` of a view is axis `order[i]`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    axes: [u8; Shape::MAX_RANK],
+    rank: u8,
+}
+
+impl Order {
+    fn of(axes: impl Iterator<Item = usize>) -> Order {
+        let mut order = Order { axes: [0; Shape::MAX_RANK], rank: 0 };
+        for (place, axis) in order.axes.iter_mut().zip(axes) {
+            *place = axis as u8;
+            order.rank += 1;
+        }
+        order
+    }
+
+    fn axes(&self) -> impl Iterator<Item = isize> {
+        self.axes.iter().take(usize::from(self.rank)).map(|&axis| axis as isize)
+    }
+}
+
+/// The steps from a tensor to a view: mostly one, which is not allocated.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Steps {
+    first: Option<Step>,
+    more: Vec<Step>,
+}
+
+impl Steps {
+    pub(crate) fn push(&mut self, step: Step) {
+        match self.first {
+            None => self.first = Some(step),
+            Some(_) => self.more.push(step),
+        }
+    }
+}
+
+impl From<Step> for Steps {
+    fn from(step: Step) -> Steps {
+        Steps { first: Some(step), more: Vec::new() }
+    }
+}
+
+impl FromIterator<Step> for Steps {
+    fn from_iter<I: IntoIterator<Item = Step>>(steps: I) -> Steps {
+        let mut all = Steps::default();
+        steps.into_iter().for_each(|step| all.push(step));
+        all
+    }
+}
+
+impl IntoIterator for Steps {
+    type Item = Step;
+    type IntoIter = std::iter::Chain<std::option::IntoIter<Step>, std::vec::IntoIter<Step>>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.first.into_iter().chain(self.more)
+    }
 }
 
 /// Where elements are in memory: the first at `offset`, and along each axis an extent and a stride.
@@ -133,7 +193,7 @@ impl Step {
     pub(crate) fn apply(&self, t: &Tensor) -> Result<Tensor> {
         match self {
             Step::Reshape(shape) => t.reshape(shape.clone()),
-            Step::Permute(axes) => t.permute(axes),
+            Step::Permute(order) => t.permute(order.axes().collect::<Vec<_>>()),
             &Step::Slice { axis, start, step, count } => {
                 let axis = axis as isize;
                 if count == 0 {
@@ -155,9 +215,9 @@ impl Step {
     pub(crate) fn put(&self, base: &Tensor, value: &Tensor) -> Result<Tensor> {
         match self {
             Step::Reshape(_) => value.reshape(base.shape().clone()),
-            Step::Permute(axes) => {
-                let mut back = vec![0; axes.len()];
-                for (i, &axis) in axes.iter().enumerate() {
+            Step::Permute(order) => {
+                let mut back = vec![0; value.rank()];
+                for (i, axis) in order.axes().enumerate() {
                     back[axis as usize] = i as isize;
                 }
                 value.permute(back)
@@ -212,8 +272,8 @@ impl Step {
         let mut to = from.clone();
         match self {
             Step::Reshape(shape) => return from.reshaped(shape),
-            Step::Permute(axes) => {
-                to.axes = axes.iter().map(|&axis| from.axes[axis as usize]).collect();
+            Step::Permute(order) => {
+                to.axes = order.axes().map(|axis| from.axes[axis as usize]).collect();
             }
             &Step::Slice { axis, start, step, count } => {
                 let stride = from.axes[axis].1;
@@ -257,7 +317,7 @@ fn put_at(base: &Tensor, places: &Tensor, value: &Tensor) -> Result<Tensor> {
 }
 
 /// A view and the steps from the tensor to it.
-pub(crate) type Seen = (Tensor, Vec<Step>);
+pub(crate) type Seen = (Tensor, Steps);
 
 /// What a method gives for a tensor that has one axis at least; a number stays one.
 pub(crate) fn lifted(t: &Tensor, f: impl FnOnce(&Tensor) -> Result<Seen>) -> Result<Seen> {
@@ -265,21 +325,21 @@ pub(crate) fn lifted(t: &Tensor, f: impl FnOnce(&Tensor) -> Result<Seen>) -> Res
         return f(t);
     }
     f(&t.reshape([1])?)?;
-    Ok((t.clone(), Vec::new()))
+    Ok((t.clone(), Steps::default()))
 }
 
 /// What a method gives that changes the shape alone.
 pub(crate) fn reshaped(found: Result<Tensor>) -> Result<Seen> {
     let y = found?;
     let step = Step::Reshape(y.shape().clone());
-    Ok((y, vec![step]))
+    Ok((y, step.into()))
 }
 
 /// What a method gives that repeats elements.
 pub(crate) fn expanded(found: Result<Tensor>) -> Result<Seen> {
     let y = found?;
     let step = Step::Expand(y.shape().clone());
-    Ok((y, vec![step]))
+    Ok((y, step.into()))
 }
 
 /// An axis that a method has taken, counted from the front.
@@ -290,29 +350,38 @@ fn front(t: &Tensor, axis: isize) -> usize {
 /// What a method gives that takes these axes in their order.
 pub(crate) fn permuted(t: &Tensor, axes: &[isize], found: Result<Tensor>) -> Result<Seen> {
     let y = found?;
-    let axes = axes.iter().map(|&axis| front(t, axis) as isize).collect();
-    Ok((y, vec![Step::Permute(axes)]))
+    let order = Order::of(axes.iter().map(|&axis| front(t, axis)));
+    Ok((y, Step::Permute(order).into()))
 }
 
 /// What a method gives that exchanges two axes.
 pub(crate) fn exchanged(t: &Tensor, a: isize, b: isize, found: Result<Tensor>) -> Result<Seen> {
-    let mut axes: Vec<isize> = (0..t.rank() as isize).collect();
-    if !axes.is_empty() {
-        axes.swap(front(t, a), front(t, b));
-    }
-    permuted(t, &axes, found)
+    let y = found?;
+    let (a, b) = (front(t, a), front(t, b));
+    let axes = (0..t.rank()).map(|axis| match axis {
+        _ if axis == a => b,
+        _ if axis == b => a,
+        _ => axis,
+    });
+    Ok((y, Step::Permute(Order::of(axes)).into()))
 }
 
 /// What a method gives that moves axes to other places.
-pub(crate) fn moved(t: &Tensor, from: &[isize], to: &[isize], found: Result<Tensor>) -> Result<Seen> {
+pub(crate) fn moved(
+    t: &Tensor,
+    from: &[isize],
+    to: &[isize],
+    found: Result<Tensor>,
+) -> Result<Seen> {
     let y = found?;
     let mut order = vec![None; t.rank()];
     for (&from, &to) in from.iter().zip(to) {
-        order[front(t, to)] = Some(front(t, from) as isize);
+        order[front(t, to)] = Some(front(t, from));
     }
-    let mut rest = (0..t.rank() as isize).filter(|axis| !order.contains(&Some(*axis))).collect::<Vec<_>>().into_iter();
-    let axes: Vec<isize> = order.iter().filter_map(|axis| axis.or_else(|| rest.next())).collect();
-    Ok((y, vec![Step::Permute(axes)]))
+    let mut rest =
+        (0..t.rank()).filter(|axis| !order.contains(&Some(*axis))).collect::<Vec<_>>().into_iter();
+    let axes = order.iter().filter_map(|axis| axis.or_else(|| rest.next()));
+    Ok((y, Step::Permute(Order::of(axes)).into()))
 }
 
 /// What a method gives that takes positions of an axis.
@@ -325,41 +394,64 @@ pub(crate) fn sliced(
 ) -> Result<Seen> {
     let (y, axis) = (found?, front(t, axis));
     let count = y.shape()[axis];
-    Ok((y, vec![Step::Slice { axis, start, step, count }]))
+    Ok((y, Step::Slice { axis, start, step, count }.into()))
 }
 
 /// What a method gives that takes a range of each axis.
 pub(crate) fn shrunk(starts: &[usize], found: Result<Tensor>) -> Result<Seen> {
     let y = found?;
-    let slice = |(axis, &start): (usize, &usize)| Step::Slice { axis, start, step: 1, count: y.shape()[axis] };
+    let slice = |(axis, &start): (usize, &usize)| Step::Slice {
+        axis,
+        start,
+        step: 1,
+        count: y.shape()[axis],
+    };
     let steps = starts.iter().enumerate().map(slice).collect();
     Ok((y, steps))
 }
 
 /// What a method gives that takes one position of an axis.
-pub(crate) fn selected(t: &Tensor, axis: isize, position: isize, found: Result<Tensor>) -> Result<Seen> {
+pub(crate) fn selected(
+    t: &Tensor,
+    axis: isize,
+    position: isize,
+    found: Result<Tensor>,
+) -> Result<Seen> {
     let (y, axis) = (found?, front(t, axis));
-    let position = if position < 0 { position + t.shape()[axis] as isize } else { position } as usize;
-    Ok((y, vec![Step::Select { axis, position }]))
+    let position =
+        if position < 0 { position + t.shape()[axis] as isize } else { position } as usize;
+    Ok((y, Step::Select { axis, position }.into()))
 }
 
 /// What a method gives that takes a diagonal.
-pub(crate) fn diagonal_of(t: &Tensor, offset: isize, a: isize, b: isize, found: Result<Tensor>) -> Result<Seen> {
+pub(crate) fn diagonal_of(
+    t: &Tensor,
+    offset: isize,
+    a: isize,
+    b: isize,
+    found: Result<Tensor>,
+) -> Result<Seen> {
     let (y, a, b) = (found?, front(t, a), front(t, b));
-    Ok((y, vec![Step::Diagonal { offset, a, b }]))
+    Ok((y, Step::Diagonal { offset, a, b }.into()))
 }
 
 /// What a method gives that takes windows.
-pub(crate) fn unfolded(t: &Tensor, axis: isize, size: usize, step: usize, found: Result<Tensor>) -> Result<Seen> {
+pub(crate) fn unfolded(
+    t: &Tensor,
+    axis: isize,
+    size: usize,
+    step: usize,
+    found: Result<Tensor>,
+) -> Result<Seen> {
     let (y, axis) = (found?, front(t, axis));
-    Ok((y, vec![Step::Unfold { axis, size, step }]))
+    Ok((y, Step::Unfold { axis, size, step }.into()))
 }
 
 /// What a method gives that reads the bits as another dtype.
 pub(crate) fn bits(found: Result<Tensor>) -> Result<Seen> {
     let y = found?;
     let step = Step::Bits(y.dtype());
-    Ok((y, vec![step]))
+    Ok((y, step.into()))
 }
 
 /// Parts of an axis that follow each other, or that begin at these positions.
@@ -377,7 +469,7 @@ pub(crate) fn parts(
         };
         let count = y.shape()[axis];
         next = start + count;
-        (y, vec![Step::Slice { axis, start, step: 1, count }])
+        (y, Step::Slice { axis, start, step: 1, count }.into())
     };
     Ok(all.into_iter().enumerate().map(part).collect())
 }
@@ -385,6 +477,6 @@ pub(crate) fn parts(
 /// The entries of an axis.
 pub(crate) fn entries(t: &Tensor, axis: isize, found: Result<Vec<Tensor>>) -> Result<Vec<Seen>> {
     let (all, axis) = (found?, front(t, axis));
-    let entry = |(position, y)| (y, vec![Step::Select { axis, position }]);
+    let entry = |(position, y)| (y, Step::Select { axis, position }.into());
     Ok(all.into_iter().enumerate().map(entry).collect())
 }

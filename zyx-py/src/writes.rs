@@ -34,7 +34,8 @@ impl PyTensor {
             return Err(dtype_error(py, text));
         }
         if found.device() != t.device() {
-            let text = format!("the tensor is on {} and its new value on {}", t.device(), found.device());
+            let text =
+                format!("the tensor is on {} and its new value on {}", t.device(), found.device());
             return Err(PyRuntimeError::new_err(text));
         }
         self.write(py, &found.cast(to))

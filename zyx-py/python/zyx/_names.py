@@ -74,24 +74,26 @@ abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr all amax ami
 arcsinh arctan arctan2 arctanh argmax argmin argsort asin asinh atan atan2 atanh baddbmm bernoulli bitwise_and
 bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm bucketize cat ceil cholesky cholesky_inverse
 cholesky_solve clamp clamp_max clamp_min clip column_stack concat concatenate copysign cos cosh cross cummax cummin cumprod
-cumsum deg2rad diag diff digamma div divide dot dstack empty eq erf erfc erfinv exp exp2 expm1 eye fix float_power floor
+cumsum deg2rad diag diff digamma div divide dot dstack empty eq erf erfc erfcx erfinv exp exp2 expm1 eye fix float_power floor
 floor_divide fmax fmin fmod frac frexp full gather gcd ge ger greater greater_equal gt hardshrink heaviside histc histogram
 hstack hypot index_add index_copy index_select inner inverse isin isneginf isposinf kron kthvalue lcm ldexp le lerp less
-less_equal lgamma linspace log log10 log1p log2 log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not
+less_equal lgamma linspace log log_ndtr log10 log1p log2 log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not
 logical_or logical_xor logit logspace logsumexp lstsq lt masked_select matmul matrix_power max maximum mean median min
-minimum mm mode msort mul multinomial multiply mv mvlgamma nan_to_num nanmean nanmedian nanquantile nansum ne neg negative
-nextafter nonzero norm normal not_equal ones outer polygamma pow prod qr quantile rad2deg rand randint randn randperm
+minimum mm mode msort mul multinomial multiply mv mvlgamma ndtr nan_to_num nanmean nanmedian nanquantile nansum ne neg negative
+nextafter nonzero norm normal not_equal ones outer permutation polygamma pow prod qr quantile rad2deg rand randint randn randperm
 reciprocal remainder renorm round row_stack rsqrt scatter scatter_add scatter_reduce searchsorted sgn sigmoid sign signbit
 sin sinc sinh slice_scatter slogdet softmax solve sort sqrt square stack std sub subtract sum svd take take_along_dim tan
-tanh tensordot topk triangular_solve tril triu true_divide trunc var vdot vstack where xlogy zeros
+tanh tensordot threshold topk triangular_solve tril triu true_divide trunc var vdot vstack where xlogy zeros
 """.split())
 
 
 def take_out(names, functions=None):
     """Gives functions of a module the parameter `out`: those of these names, or all that are public."""
     for name, function in list(names.items()):
-        if isinstance(function, _FUNCTION) and not name.startswith("_") and (functions is None or name in functions):
+        is_ours = isinstance(function, _FUNCTION) and not name.startswith("_") and not hasattr(function, "_takes_out")
+        if is_ours and (functions is None or name in functions):
             names[name] = renamed(function, {}, takes_out=True)
+            names[name].__module__ = names["__name__"]
 
 
 _FUNCTION = type(take_out)
@@ -136,7 +138,6 @@ def renamed(function, names, takes_out=None):
     """A function that takes parameters by second names too, and `out`, if it has that in PyTorch."""
     if takes_out is None:
         takes_out = function.__name__ in _OUT
-
     def call(*arguments, **options):
         if not options:
             return function(*arguments)
@@ -155,6 +156,8 @@ def renamed(function, names, takes_out=None):
                     options[ours] = value
         return function(*arguments, **options)
 
+    if takes_out:
+        call._takes_out = True
     return _as(function, call)
 
 

@@ -13,6 +13,7 @@ from .._core import tensor as _tensor
 from .._functions import where as _where
 from .._names import function as _function
 from .._names import in_place as _in_place
+from .._names import take_out as _take_out
 from .._steps import in_steps as _in_steps
 
 _MODES = {"constant": "zeros", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
@@ -496,6 +497,8 @@ def _sample_cubic(input, grid, padding, corners):
             total = total + flat.gather(2, at) * (weight * of_row).reshape(n, 1, -1)
     return total.reshape(n, channels, *grid.shape[1:3]).to(input.dtype)
 
+
+_take_out(globals(), {"normalize"})
 
 # Functions that take `inplace`, and how many parameters are before it.
 _INPLACE = {

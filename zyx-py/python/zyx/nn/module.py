@@ -322,6 +322,8 @@ class Layer(Module):
         given = [repr(x) for x in options] + [f"{name}={x!r}" for name, x in named.items()]
         attributes, at = vars(self), self._inplace_at
         if at is not None:
+            if len(options) == at + 1 and "inplace" in named:
+                raise TypeError(f"{type(self).__name__}() got multiple values for argument 'inplace'")
             *options, inplace = options if len(options) == at + 1 else (*options, named.pop("inplace", False))
             if inplace:
                 attributes["inplace"] = True
