@@ -181,6 +181,48 @@ const CONVERSIONS: &[&str] = &[
     "bool",
 ];
 
+/// Methods that are called most and add nodes to a graph alone: to let other threads run meanwhile would take longer
+/// than the method. Operators of Python do not do that either.
+const LAZY: &[&str] = &[
+    "abs",
+    "add",
+    "cat",
+    "clamp",
+    "cos",
+    "div",
+    "eq",
+    "exp",
+    "ge",
+    "gelu",
+    "gelu_exact",
+    "gt",
+    "le",
+    "log",
+    "lt",
+    "masked_fill",
+    "matmul",
+    "maximum",
+    "mean",
+    "minimum",
+    "mul",
+    "ne",
+    "neg",
+    "pow",
+    "relu",
+    "rsqrt",
+    "sigmoid",
+    "silu",
+    "sin",
+    "softmax",
+    "sqrt",
+    "square",
+    "stack",
+    "sub",
+    "sum",
+    "tanh",
+    "where_",
+];
+
 /// Methods that take one example for a batch of them, as PyTorch's do, and how many axes the example has.
 const UNBATCHED: &[(&str, usize)] = &[
     ("conv1d", 2),
@@ -314,8 +356,8 @@ fn method(entry: &Entry) -> Result<String, String> {
         return Ok(format!(
             "#[doc = {doc}]\n#[pyo3(name = \"{name}\", signature = ({signature}), \
              text_signature = \"{text_signature}\")]\nfn bound_{name}(&self, py: Python<'_>{arguments}) \
-             -> PyResult<Py<PyAny>> {{\nlet viewed = self.viewed();\nlet here = viewed.tensor.device();\n\
-             {steps}let _ = here;\nviewed.{view}(py, |t| {call})\n}}\n"
+             -> PyResult<Py<PyAny>> {{\nself.{view}(py, |t| {{\nlet here = t.device();\n{steps}let _ = here;\n\
+             Ok({call})\n}})\n}}\n"
         ));
     }
     let is_lifted = !entry.is_static && LIFTED.contains(&name.as_str());
@@ -331,7 +373,8 @@ fn method(entry: &Entry) -> Result<String, String> {
     };
     // Who holds the lock of a generator keeps the interpreter's.
     let draws = entry.parameters.iter().any(|p| p.kind == "Generator");
-    let run = if draws { "run_attached" } else { "run" };
+    let is_lazy = LAZY.contains(&name.as_str());
+    let run = if draws || is_lazy { "run_attached" } else { "run" };
     let run = format!("{run}(py, || {call})");
     let is_conversion = !entry.is_static && CONVERSIONS.contains(&name.as_str());
     let (receiver, here, run) = match is_conversion {

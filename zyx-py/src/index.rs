@@ -97,17 +97,15 @@ impl PyTensor {
         let py = key.py();
         // The common case first.
         if let Some(position) = position(key)? {
-            let viewed = self.viewed();
-            return Ok(viewed.seen(pick(py, &viewed.tensor, 0, position)?).0);
+            return Ok(self.seen(py, |t| pick(t, 0, position))?.0);
         }
         let t = self.tensor();
         let keys = parsed(&t, key)?;
         if keys.iter().any(is_advanced) {
             return select(py, t, keys).map(PyTensor::new);
         }
-        let viewed = self.viewed();
-        match basic(py, &viewed.tensor, keys)? {
-            (tensor, Some(steps)) => Ok(viewed.seen((tensor, steps)).0),
+        match basic(py, &t, keys)? {
+            (tensor, Some(steps)) => Ok(self.seen(py, |_| Ok(Ok((tensor, steps))))?.0),
             (tensor, None) => Ok(PyTensor::new(tensor)),
         }
     }
@@ -121,15 +119,14 @@ impl PyTensor {
             None => parsed(&t, key)?,
         };
         if !keys.iter().any(is_advanced) {
-            let viewed = self.viewed();
-            let (tensor, steps) = basic(py, &viewed.tensor, keys)?;
+            let (tensor, steps) = basic(py, &t, keys)?;
             let Some(steps) = steps else {
                 return Err(PyValueError::new_err("step must be greater than zero"));
             };
-            let (place, _) = viewed.seen((tensor, steps));
+            let (place, _) = self.seen(py, |_| Ok(Ok((tensor, steps))))?;
             // `x[key] += y` has written to the view that it is about to write.
             if given.is_some_and(|given| given.is_same(&place)) {
-                viewed.alias.touch();
+                self.alias().touch();
                 return Ok(());
             }
             return place.fill(py, value);
@@ -346,7 +343,7 @@ fn basic(py: Python<'_>, t: &Tensor, keys: Vec<Key<'_>>) -> PyResult<(Tensor, Op
                 found
             }
             Key::Position(position) => {
-                let (next, step) = pick(py, &t, axis, position)?;
+                let (next, step) = picked(py, &t, axis, position)?;
                 (next, Some(step))
             }
             Key::Rest | Key::Truth(_) | Key::Positions { .. } | Key::Mask(_) => {
@@ -388,7 +385,7 @@ fn select(py: Python<'_>, mut t: Tensor, keys: Vec<Key<'_>>) -> PyResult<Tensor>
                 t = cut(&t, axis, &range)?.0;
                 axis += 1;
             }
-            Key::Position(position) if !any_advanced => t = pick(py, &t, axis, position)?.0,
+            Key::Position(position) if !any_advanced => t = picked(py, &t, axis, position)?.0,
             Key::Position(position) => {
                 let n = t.shape()[axis];
                 let position = wrap(position as i64, axis, n)?;
@@ -429,13 +426,18 @@ fn wrap(position: i64, axis: usize, n: usize) -> PyResult<i64> {
 }
 
 /// One entry of an axis, which goes.
-fn pick(py: Python<'_>, t: &Tensor, axis: usize, position: isize) -> PyResult<Seen> {
+fn pick(t: &Tensor, axis: usize, position: isize) -> PyResult<zyx::Result<Seen>> {
     let Some(&n) = t.shape().get(axis) else {
         return Err(PyIndexError::new_err("a tensor without axes cannot be indexed by position"));
     };
     let position = wrap(position as i64, axis, n)? as usize;
-    let y = caught(py, || t.select_index(axis as isize, position as isize))?;
-    Ok((y, Step::Select { axis, position }.into()))
+    let y = t.select_index(axis as isize, position as isize);
+    Ok(y.map(|y| (y, Step::Select { axis, position }.into())))
+}
+
+fn picked(py: Python<'_>, t: &Tensor, axis: usize, position: isize) -> PyResult<Seen> {
+    let found = pick(t, axis, position)?;
+    caught(py, || found)
 }
 
 /// A range of an axis, with any step but 0, and the step of the view that it is unless it runs backwards.

@@ -463,14 +463,36 @@ impl Alias {
         Path { before, step: None, depth: self.path.depth }
     }
 
-    /// A view of this, whose value is known; `None` if a step copies.
-    pub(crate) fn view(&self, steps: Steps, version: u64, value: Tensor) -> Option<Arc<Alias>> {
+    /// What `f` makes of the value now, and the version of that. `f` makes tensors and calls nothing of Python.
+    pub(crate) fn with_value<T>(&self, f: impl FnOnce(&Tensor) -> T) -> (T, u64) {
+        if !self.storage.is_param.load(Relaxed) {
+            let known = lock(&self.known);
+            if let Some(value) = &known.value
+                && known.version == self.storage.version.load(Relaxed)
+            {
+                return (f(value), known.version);
+            }
+        }
+        let version = self.version();
+        (f(&self.tensor()), version)
+    }
+
+    /// A view of this from its value; the value, if a step copies.
+    pub(crate) fn view(
+        &self,
+        steps: Steps,
+        version: u64,
+        value: Tensor,
+    ) -> std::result::Result<Arc<Alias>, Tensor> {
+        let value = if is_grad_enabled() { value } else { value.detach() };
         let mut path = self.start();
         for step in steps {
             if let Step::Reshape(shape) = &step
                 && !path.is_whole()
             {
-                let layout = step.layout(&path.layout(&self.storage.shape))?;
+                let Some(layout) = step.layout(&path.layout(&self.storage.shape)) else {
+                    return Err(value);
+                };
                 let is_all = shape.numel() == self.storage.shape.numel();
                 if is_all && layout.is_contiguous() && !path.has_other_bits() {
                     path = Path::default();
@@ -483,7 +505,7 @@ impl Alias {
         }
         let history = if is_grad_enabled() { self.history.clone() } else { History::None };
         let known = Past { version, value: Some(value) };
-        Some(Alias::add(self.storage.clone(), history, path, known))
+        Ok(Alias::add(self.storage.clone(), history, path, known))
     }
 
     /// The same elements with the same history, from a value that was computed of this.

@@ -23,7 +23,7 @@ use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
-use zyx::{DType, Device, Param, Tensor};
+use zyx::{DType, Device, Param, Result, Tensor};
 
 /// An n-dimensional array on a device, computed when it is needed.
 ///
@@ -117,12 +117,77 @@ impl PyTensor {
         }
     }
 
-    /// This tensor, to make views of it.
-    #[inline(never)]
-    pub(crate) fn viewed(&self) -> Viewed {
+    /// What is made of this tensor and what it shares with its views, without a handle of either. `f` makes tensors and
+    /// calls nothing of Python.
+    fn with_alias<T>(&self, f: impl FnOnce(&Arc<Alias>) -> T) -> T {
+        if let Value::Shared(alias) = &*self.value() {
+            return f(alias);
+        }
+        f(&self.alias())
+    }
+
+    /// The view that a method gives, and whether it shares memory: a step may copy.
+    pub(crate) fn seen(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Tensor) -> PyResult<Result<Seen>>,
+    ) -> PyResult<(PyTensor, bool)> {
+        let made = caught(py, || {
+            let made = self.with_alias(|alias| {
+                let (seen, version) = alias.with_value(f);
+                seen.map(|seen| seen.map(|(y, steps)| alias.view(steps, version, y)))
+            });
+            made.map_or_else(|error| Ok(Err(error)), |made| made.map(Ok))
+        })?;
+        Ok(match made? {
+            Ok(view) => (PyTensor::shared(view), true),
+            Err(copy) => (PyTensor::of(Value::Fixed(copy)), false),
+        })
+    }
+
+    // The methods of the stub call these.
+
+    /// A view, or a copy if it cannot be one.
+    pub(crate) fn view(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Tensor) -> PyResult<Result<Seen>>,
+    ) -> PyResult<Py<PyAny>> {
+        self.seen(py, f)?.0.into_py_any(py)
+    }
+
+    /// A view, or an error if it cannot be one.
+    pub(crate) fn strict_view(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Tensor) -> PyResult<Result<Seen>>,
+    ) -> PyResult<Py<PyAny>> {
+        match self.seen(py, f)? {
+            (view, true) => view.into_py_any(py),
+            (_, false) => Err(PyRuntimeError::new_err(
+                "view size is not compatible with input tensor's size and stride (at least one dimension spans across \
+                 two contiguous subspaces). Use .reshape(...) instead.",
+            )),
+        }
+    }
+
+    /// Several views.
+    pub(crate) fn views(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Tensor) -> PyResult<Result<Vec<Seen>>>,
+    ) -> PyResult<Py<PyAny>> {
         let alias = self.alias();
-        let version = alias.version();
-        Viewed { tensor: alias.tensor(), alias, version }
+        let (all, version) = caught(py, || match alias.with_value(f) {
+            (Ok(all), version) => Ok(Ok((all?, version))),
+            (Err(error), _) => Ok(Err(error)),
+        })??;
+        let view = |(y, steps)| match alias.view(steps, version, y) {
+            Ok(view) => PyTensor::shared(view),
+            Err(copy) => PyTensor::of(Value::Fixed(copy)),
+        };
+        let views = all.into_iter().map(|seen| Ok(view(seen)));
+        Ok(list(py, views)?.into_any().unbind())
     }
 
     /// Becomes what another tensor is.
@@ -173,63 +238,6 @@ impl PyTensor {
     /// The parameter it is, whether or not it is of that class.
     pub(crate) fn param(&self) -> Option<Param> {
         self.as_leaf().map(|leaf| leaf.param.clone())
-    }
-}
-
-/// A tensor that views are made of.
-pub(crate) struct Viewed {
-    pub(crate) alias: Arc<Alias>,
-    /// The version that the tensor has.
-    version: u64,
-    pub(crate) tensor: Tensor,
-}
-
-impl Viewed {
-    /// A view, and whether it shares memory: a step may copy.
-    pub(crate) fn seen(&self, (tensor, steps): Seen) -> (PyTensor, bool) {
-        let tensor = if is_grad_enabled() { tensor } else { tensor.detach() };
-        match self.alias.view(steps, self.version, tensor.clone()) {
-            Some(view) => (PyTensor::shared(view), true),
-            None => (PyTensor::of(Value::Fixed(tensor)), false),
-        }
-    }
-
-    // The methods of the stub call these.
-
-    /// A view, or a copy if it cannot be one.
-    pub(crate) fn view(
-        &self,
-        py: Python<'_>,
-        f: impl FnOnce(&Tensor) -> zyx::Result<Seen>,
-    ) -> PyResult<Py<PyAny>> {
-        let seen = caught(py, || f(&self.tensor))?;
-        self.seen(seen).0.into_py_any(py)
-    }
-
-    /// A view, or an error if it cannot be one.
-    pub(crate) fn strict_view(
-        &self,
-        py: Python<'_>,
-        f: impl FnOnce(&Tensor) -> zyx::Result<Seen>,
-    ) -> PyResult<Py<PyAny>> {
-        match self.seen(caught(py, || f(&self.tensor))?) {
-            (view, true) => view.into_py_any(py),
-            (_, false) => Err(PyRuntimeError::new_err(
-                "view size is not compatible with input tensor's size and stride (at least one dimension spans across \
-                 two contiguous subspaces). Use .reshape(...) instead.",
-            )),
-        }
-    }
-
-    /// Several views.
-    pub(crate) fn views(
-        &self,
-        py: Python<'_>,
-        f: impl FnOnce(&Tensor) -> zyx::Result<Vec<Seen>>,
-    ) -> PyResult<Py<PyAny>> {
-        let all = caught(py, || f(&self.tensor))?;
-        let views = all.into_iter().map(|seen| Ok(self.seen(seen).0));
-        Ok(list(py, views)?.into_any().unbind())
     }
 }
 
@@ -317,16 +325,16 @@ impl PyTensor {
     /// With the axes in reverse order.
     #[getter(T)]
     fn transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.viewed().view(py, |t| {
+        self.view(py, |t| {
             let axes: Vec<isize> = (0..t.rank() as isize).rev().collect();
-            views::permuted(t, &axes, t.permute(&axes))
+            Ok(views::permuted(t, &axes, t.permute(&axes)))
         })
     }
 
     /// With the last two axes exchanged.
     #[getter(mT)]
     fn matrix_transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.viewed().view(py, |t| views::exchanged(t, -1, -2, t.transpose(-1, -2)))
+        self.view(py, |t| Ok(views::exchanged(t, -1, -2, t.transpose(-1, -2))))
     }
 
     /// The only element as a number of Python.

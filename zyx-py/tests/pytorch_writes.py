@@ -102,7 +102,8 @@ class NumPy:
         return np.array(found, order="C")
 
     def write(self, x, kind, y, mode):
-        if overlaps(x) and (kind not in ("fill_", "zero_", "copy_") or isinstance(y, np.ndarray)):
+        is_number = kind in ("fill_", "zero_") or kind == "copy_" and not isinstance(y, np.ndarray)
+        if overlaps(x) and not is_number:
             raise ValueError("overlap")
         value = {"add_": lambda: x + y, "mul_": lambda: x * y, "copy_": lambda: y, "sub_": lambda: x - y, "fill_": lambda: y, "zero_": lambda: 0.0,
                  "neg_": lambda: -x, "clamp_": lambda: x.clip(-1, 1), "sin_": lambda: np.sin(x), "iadd": lambda: x + y, "imul": lambda: x * y}[kind]()  # fmt: skip
