@@ -192,6 +192,10 @@ where
     if object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>() {
         return Ok(vec![object.extract()?]);
     }
+    if let Ok(tuple) = object.cast::<PyTuple>() {
+        // Mostly shapes, which are short.
+        return tuple.iter_borrowed().map(|item| item.extract()).collect();
+    }
     if object.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("expected integers, not a string"));
     }

@@ -19,7 +19,7 @@ use crate::scope;
 use crate::storage::Alias;
 use crate::views::{self, Layout, Seen};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyBufferError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -277,6 +277,15 @@ impl PyTensor {
         requires_grad: bool,
     ) -> PyResult<PyTensor> {
         tensor(data, dtype, device, requires_grad)
+    }
+
+    /// An attribute that is not there: the error says how the same is written. Python's own search comes before, which
+    /// takes less time than with a method of Python of this name.
+    fn __getattr__(slf: &Bound<'_, PyTensor>, name: &str) -> PyResult<Py<PyAny>> {
+        let kind = slf.get_type().name()?;
+        let way = slf.py().import("zyx._aliases")?.getattr("elsewhere")?.call1((name,))?;
+        let text = format!("'{kind}' object has no attribute '{name}'{way}");
+        Err(PyAttributeError::new_err(text))
     }
 
     /// The extents of the axes.

@@ -227,10 +227,6 @@ def ways(module, known):
     return missing
 
 
-def _missing(self, name):
-    raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{elsewhere(name)}")
-
-
 def install():
     """Gives the class `Tensor` these names."""
     _names.install()
@@ -241,4 +237,4 @@ def install():
     _randint.__name__ = _randint.__qualname__ = "randint"
     Tensor.randint = staticmethod(_randint)
     _writes.install()
-    Tensor.size, Tensor.__getattr__ = property(size), _missing
+    Tensor.size = property(size)
