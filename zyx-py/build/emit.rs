@@ -356,8 +356,8 @@ fn method(entry: &Entry) -> Result<String, String> {
         return Ok(format!(
             "#[doc = {doc}]\n#[pyo3(name = \"{name}\", signature = ({signature}), \
              text_signature = \"{text_signature}\")]\nfn bound_{name}(&self, py: Python<'_>{arguments}) \
-             -> PyResult<Py<PyAny>> {{\nself.{view}(py, |t| {{\nlet here = t.device();\n{steps}let _ = here;\n\
-             Ok({call})\n}})\n}}\n"
+             -> PyResult<Py<PyAny>> {{\n{steps}self.{view}(py, |t| Ok({call}))\n}}\n",
+            steps = steps.replace(".ready(here)", ".plain()")
         ));
     }
     let is_lifted = !entry.is_static && LIFTED.contains(&name.as_str());
