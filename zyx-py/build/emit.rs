@@ -247,10 +247,7 @@ pub(crate) fn methods(entries: &[Entry]) -> Result<String, String> {
              let t = self.tensor();\nlet other = beside(&t, other)?;\n\
              caught(py, || t.{method}(other)).map(PyTensor::new)\n}}\n\
              fn __r{operator}__(&self, py: Python<'_>, other: OperandArg) -> PyResult<PyTensor> {{\n\
-             reflected(py, &self.tensor(), other, |x, y| x.{method}(y))\n}}\n\
-             fn __i{operator}__(&self, py: Python<'_>, other: OperandArg) -> PyResult<()> {{\n\
-             let t = self.tensor();\nlet other = beside(&t, other)?;\n\
-             let found = caught(py, || t.{method}(other))?;\nself.write_result(py, &t, &found)\n}}\n"
+             reflected(py, &self.tensor(), other, |x, y| x.{method}(y))\n}}\n"
         );
     }
     Ok(out + "}\n")
@@ -356,7 +353,7 @@ fn method(entry: &Entry) -> Result<String, String> {
         return Ok(format!(
             "#[doc = {doc}]\n#[pyo3(name = \"{name}\", signature = ({signature}), \
              text_signature = \"{text_signature}\")]\nfn bound_{name}(&self, py: Python<'_>{arguments}) \
-             -> PyResult<Py<PyAny>> {{\n{steps}self.{view}(py, |t| Ok({call}))\n}}\n",
+             -> PyResult<Py<PyAny>> {{\n{steps}self.{view}(py, &|t| Ok({call}))\n}}\n",
             steps = steps.replace(".ready(here)", ".plain()")
         ));
     }

@@ -97,7 +97,7 @@ impl PyTensor {
         let py = key.py();
         // The common case first.
         if let Some(position) = position(key)? {
-            return Ok(self.seen(py, |t| pick(t, 0, position))?.0);
+            return Ok(self.seen(py, &|t| pick(t, 0, position))?.0);
         }
         let t = self.tensor();
         let keys = parsed(&t, key)?;
@@ -105,7 +105,7 @@ impl PyTensor {
             return select(py, t, keys).map(PyTensor::new);
         }
         match basic(py, &t, keys)? {
-            (tensor, Some(steps)) => Ok(self.seen(py, |_| Ok(Ok((tensor, steps))))?.0),
+            (tensor, Some(steps)) => Ok(self.seen_as((tensor, steps))),
             (tensor, None) => Ok(PyTensor::new(tensor)),
         }
     }
@@ -123,7 +123,7 @@ impl PyTensor {
             let Some(steps) = steps else {
                 return Err(PyValueError::new_err("step must be greater than zero"));
             };
-            let (place, _) = self.seen(py, |_| Ok(Ok((tensor, steps))))?;
+            let place = self.seen_as((tensor, steps));
             // `x[key] += y` has written to the view that it is about to write.
             if given.is_some_and(|given| given.is_same(&place)) {
                 self.alias().touch();

@@ -117,7 +117,7 @@ fn matrix(t: &Tensor, other: OperandArg) -> PyResult<Tensor> {
     }
 }
 
-pub(crate) fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     match modulo {
         None => Ok(()),
         Some(_) => Err(PyTypeError::new_err("pow() of tensors takes no modulus")),

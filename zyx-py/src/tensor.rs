@@ -127,10 +127,11 @@ impl PyTensor {
     }
 
     /// The view that a method gives, and whether it shares memory: a step may copy.
+    #[inline(never)]
     pub(crate) fn seen(
         &self,
         py: Python<'_>,
-        f: impl FnOnce(&Tensor) -> PyResult<Result<Seen>>,
+        f: &dyn Fn(&Tensor) -> PyResult<Result<Seen>>,
     ) -> PyResult<(PyTensor, bool)> {
         let made = caught(py, || {
             let made = self.with_alias(|alias| {
@@ -145,22 +146,33 @@ impl PyTensor {
         })
     }
 
+    /// A view that was made of the value now.
+    pub(crate) fn seen_as(&self, (tensor, steps): Seen) -> PyTensor {
+        let alias = self.alias();
+        match alias.view(steps, alias.version(), tensor) {
+            Ok(view) => PyTensor::shared(view),
+            Err(copy) => PyTensor::of(Value::Fixed(copy)),
+        }
+    }
+
     // The methods of the stub call these.
 
     /// A view, or a copy if it cannot be one.
+    #[inline(never)]
     pub(crate) fn view(
         &self,
         py: Python<'_>,
-        f: impl FnOnce(&Tensor) -> PyResult<Result<Seen>>,
+        f: &dyn Fn(&Tensor) -> PyResult<Result<Seen>>,
     ) -> PyResult<Py<PyAny>> {
         self.seen(py, f)?.0.into_py_any(py)
     }
 
     /// A view, or an error if it cannot be one.
+    #[inline(never)]
     pub(crate) fn strict_view(
         &self,
         py: Python<'_>,
-        f: impl FnOnce(&Tensor) -> PyResult<Result<Seen>>,
+        f: &dyn Fn(&Tensor) -> PyResult<Result<Seen>>,
     ) -> PyResult<Py<PyAny>> {
         match self.seen(py, f)? {
             (view, true) => view.into_py_any(py),
@@ -172,10 +184,11 @@ impl PyTensor {
     }
 
     /// Several views.
+    #[inline(never)]
     pub(crate) fn views(
         &self,
         py: Python<'_>,
-        f: impl FnOnce(&Tensor) -> PyResult<Result<Vec<Seen>>>,
+        f: &dyn Fn(&Tensor) -> PyResult<Result<Vec<Seen>>>,
     ) -> PyResult<Py<PyAny>> {
         let alias = self.alias();
         let (all, version) = caught(py, || match alias.with_value(f) {
@@ -334,7 +347,7 @@ impl PyTensor {
     /// With the axes in reverse order.
     #[getter(T)]
     fn transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.view(py, |t| {
+        self.view(py, &|t| {
             let axes: Vec<isize> = (0..t.rank() as isize).rev().collect();
             Ok(views::permuted(t, &axes, t.permute(&axes)))
         })
@@ -343,7 +356,7 @@ impl PyTensor {
     /// With the last two axes exchanged.
     #[getter(mT)]
     fn matrix_transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.view(py, |t| Ok(views::exchanged(t, -1, -2, t.transpose(-1, -2))))
+        self.view(py, &|t| Ok(views::exchanged(t, -1, -2, t.transpose(-1, -2))))
     }
 
     /// The only element as a number of Python.

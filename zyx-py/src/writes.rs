@@ -4,7 +4,7 @@
 //! `python/zyx/_writes.py`. So in-place methods have the arguments, errors and gradients of the others.
 
 use crate::arguments::{Argument, OperandArg, either, required};
-use crate::error::{caught, dtype_error, shape_error};
+use crate::error::{dtype_error, shape_error};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -85,18 +85,5 @@ impl PyTensor {
         let alias = other.get().alias();
         slf.get().become_other(PyTensor::shared(alias))?;
         Ok(slf)
-    }
-
-    fn __ipow__(
-        &self,
-        py: Python<'_>,
-        other: OperandArg,
-        modulo: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        crate::operators::no_modulo(modulo)?;
-        let t = self.tensor();
-        let other = other.ready(t.device())?;
-        let found = caught(py, || t.pow(other))?;
-        self.write_result(py, &t, &found)
     }
 }

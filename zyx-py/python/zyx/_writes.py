@@ -18,6 +18,8 @@ logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatt
 negative nextafter not_equal polygamma pow put rad2deg reciprocal relu remainder renorm round rsqrt scatter scatter_add
 scatter_reduce selu sgn sigmoid sign sin sinc sinh sqrt square sub subtract tan tanh tril triu true_divide trunc xlogy
 """
+# Operators, each of which has one that assigns.
+_OPERATORS = "add sub mul truediv floordiv mod pow and or xor lshift rshift"
 # Views that a tensor can become.
 _VIEWS = "squeeze swapaxes swapdims t transpose unsqueeze"
 
@@ -30,6 +32,16 @@ def _in_place(name):
         return self._write(function(self, *given, **named))
 
     return _named(changed, method, name + "_", f"As `{name}`, written into the tensor.")
+
+
+def _operator(name):
+    operate = getattr(Tensor, f"__{name}__")
+
+    def assigned(self, other):
+        found = operate(self, other)
+        return found if found is NotImplemented else self._write(found)
+
+    return _named(assigned, None, f"__i{name}__", f"As `__{name}__`, written into the tensor.")
 
 
 def _viewing(name):
@@ -187,6 +199,8 @@ def install():
     """Gives the class `Tensor` its in-place methods."""
     for name in _METHODS.split():
         setattr(Tensor, name + "_", _in_place(name))
+    for name in _OPERATORS.split():
+        setattr(Tensor, f"__i{name}__", _operator(name))
     for name in _VIEWS.split():
         setattr(Tensor, name + "_", _viewing(name))
     for function in FUNCTIONS:
