@@ -353,7 +353,7 @@ fn method(entry: &Entry) -> Result<String, String> {
         return Ok(format!(
             "#[doc = {doc}]\n#[pyo3(name = \"{name}\", signature = ({signature}), \
              text_signature = \"{text_signature}\")]\nfn bound_{name}(&self, py: Python<'_>{arguments}) \
-             -> PyResult<Py<PyAny>> {{\n{steps}self.{view}(py, &|t| Ok({call}))\n}}\n",
+             -> PyResult<Py<PyAny>> {{\n{steps}self.{view}(py, &|t| {call})\n}}\n",
             steps = steps.replace(".ready(here)", ".plain()")
         ));
     }

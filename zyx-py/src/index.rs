@@ -16,7 +16,7 @@ use crate::views::{Seen, Step, Steps, reshaped};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
-use zyx::{DType, Device, Index, Operand as _, Shape, Tensor};
+use zyx::{DType, Device, Error, Index, Operand as _, Shape, Tensor};
 
 /// One entry of an index.
 enum Key<'py> {
@@ -343,7 +343,7 @@ fn basic(py: Python<'_>, t: &Tensor, keys: Vec<Key<'_>>) -> PyResult<(Tensor, Op
                 found
             }
             Key::Position(position) => {
-                let (next, step) = picked(py, &t, axis, position)?;
+                let (next, step) = caught(py, || pick(&t, axis, position))?;
                 (next, Some(step))
             }
             Key::Rest | Key::Truth(_) | Key::Positions { .. } | Key::Mask(_) => {
@@ -385,7 +385,9 @@ fn select(py: Python<'_>, mut t: Tensor, keys: Vec<Key<'_>>) -> PyResult<Tensor>
                 t = cut(&t, axis, &range)?.0;
                 axis += 1;
             }
-            Key::Position(position) if !any_advanced => t = picked(py, &t, axis, position)?.0,
+            Key::Position(position) if !any_advanced => {
+                t = caught(py, || pick(&t, axis, position))?.0
+            }
             Key::Position(position) => {
                 let n = t.shape()[axis];
                 let position = wrap(position as i64, axis, n)?;
@@ -426,18 +428,15 @@ fn wrap(position: i64, axis: usize, n: usize) -> PyResult<i64> {
 }
 
 /// One entry of an axis, which goes.
-fn pick(t: &Tensor, axis: usize, position: isize) -> PyResult<zyx::Result<Seen>> {
+fn pick(t: &Tensor, axis: usize, position: isize) -> zyx::Result<Seen> {
+    let refuse = |exception| Error::Function(Box::new(exception));
     let Some(&n) = t.shape().get(axis) else {
-        return Err(PyIndexError::new_err("a tensor without axes cannot be indexed by position"));
+        let text = "a tensor without axes cannot be indexed by position";
+        return Err(refuse(PyIndexError::new_err(text)));
     };
-    let position = wrap(position as i64, axis, n)? as usize;
-    let y = t.select_index(axis as isize, position as isize);
-    Ok(y.map(|y| (y, Step::Select { axis, position }.into())))
-}
-
-fn picked(py: Python<'_>, t: &Tensor, axis: usize, position: isize) -> PyResult<Seen> {
-    let found = pick(t, axis, position)?;
-    caught(py, || found)
+    let position = wrap(position as i64, axis, n).map_err(refuse)? as usize;
+    let y = t.select_index(axis as isize, position as isize)?;
+    Ok((y, Step::Select { axis, position }.into()))
 }
 
 /// A range of an axis, with any step but 0, and the step of the view that it is unless it runs backwards.

@@ -484,7 +484,8 @@ impl Alias {
         version: u64,
         value: Tensor,
     ) -> std::result::Result<Arc<Alias>, Tensor> {
-        let value = if is_grad_enabled() { value } else { value.detach() };
+        let is_recorded = is_grad_enabled();
+        let value = if is_recorded { value } else { value.detach() };
         let mut path = self.start();
         for step in steps {
             if let Step::Reshape(shape) = &step
@@ -503,7 +504,7 @@ impl Alias {
         if path.depth > MAX_DEPTH && !path.has_other_bits() {
             path = Path::one(Step::Strided(path.layout(&self.storage.shape)));
         }
-        let history = if is_grad_enabled() { self.history.clone() } else { History::None };
+        let history = if is_recorded { self.history.clone() } else { History::None };
         let known = Past { version, value: Some(value) };
         Ok(Alias::add(self.storage.clone(), history, path, known))
     }

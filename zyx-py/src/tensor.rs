@@ -131,16 +131,15 @@ impl PyTensor {
     pub(crate) fn seen(
         &self,
         py: Python<'_>,
-        f: &dyn Fn(&Tensor) -> PyResult<Result<Seen>>,
+        f: &dyn Fn(&Tensor) -> Result<Seen>,
     ) -> PyResult<(PyTensor, bool)> {
         let made = caught(py, || {
-            let made = self.with_alias(|alias| {
+            self.with_alias(|alias| {
                 let (seen, version) = alias.with_value(f);
-                seen.map(|seen| seen.map(|(y, steps)| alias.view(steps, version, y)))
-            });
-            made.map_or_else(|error| Ok(Err(error)), |made| made.map(Ok))
+                seen.map(|(y, steps)| alias.view(steps, version, y))
+            })
         })?;
-        Ok(match made? {
+        Ok(match made {
             Ok(view) => (PyTensor::shared(view), true),
             Err(copy) => (PyTensor::of(Value::Fixed(copy)), false),
         })
@@ -162,7 +161,7 @@ impl PyTensor {
     pub(crate) fn view(
         &self,
         py: Python<'_>,
-        f: &dyn Fn(&Tensor) -> PyResult<Result<Seen>>,
+        f: &dyn Fn(&Tensor) -> Result<Seen>,
     ) -> PyResult<Py<PyAny>> {
         self.seen(py, f)?.0.into_py_any(py)
     }
@@ -172,7 +171,7 @@ impl PyTensor {
     pub(crate) fn strict_view(
         &self,
         py: Python<'_>,
-        f: &dyn Fn(&Tensor) -> PyResult<Result<Seen>>,
+        f: &dyn Fn(&Tensor) -> Result<Seen>,
     ) -> PyResult<Py<PyAny>> {
         match self.seen(py, f)? {
             (view, true) => view.into_py_any(py),
@@ -188,13 +187,11 @@ impl PyTensor {
     pub(crate) fn views(
         &self,
         py: Python<'_>,
-        f: &dyn Fn(&Tensor) -> PyResult<Result<Vec<Seen>>>,
+        f: &dyn Fn(&Tensor) -> Result<Vec<Seen>>,
     ) -> PyResult<Py<PyAny>> {
         let alias = self.alias();
-        let (all, version) = caught(py, || match alias.with_value(f) {
-            (Ok(all), version) => Ok(Ok((all?, version))),
-            (Err(error), _) => Ok(Err(error)),
-        })??;
+        let (all, version) = alias.with_value(f);
+        let all = caught(py, || all)?;
         let view = |(y, steps)| match alias.view(steps, version, y) {
             Ok(view) => PyTensor::shared(view),
             Err(copy) => PyTensor::of(Value::Fixed(copy)),
@@ -347,16 +344,13 @@ impl PyTensor {
     /// With the axes in reverse order.
     #[getter(T)]
     fn transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.view(py, &|t| {
-            let axes: Vec<isize> = (0..t.rank() as isize).rev().collect();
-            Ok(views::permuted(t, &axes, t.permute(&axes)))
-        })
+        self.view(py, &|t| views::reversed(t))
     }
 
     /// With the last two axes exchanged.
     #[getter(mT)]
     fn matrix_transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.view(py, &|t| Ok(views::exchanged(t, -1, -2, t.transpose(-1, -2))))
+        self.view(py, &|t| views::exchanged(t, -1, -2, t.transpose(-1, -2)))
     }
 
     /// The only element as a number of Python.

@@ -354,6 +354,13 @@ pub(crate) fn permuted(t: &Tensor, axes: &[isize], found: Result<Tensor>) -> Res
     Ok((y, Step::Permute(order).into()))
 }
 
+/// The axes in reverse order.
+pub(crate) fn reversed(t: &Tensor) -> Result<Seen> {
+    let order = Order::of((0..t.rank()).rev());
+    let step = Step::Permute(order);
+    Ok((step.apply(t)?, step.into()))
+}
+
 /// What a method gives that exchanges two axes.
 pub(crate) fn exchanged(t: &Tensor, a: isize, b: isize, found: Result<Tensor>) -> Result<Seen> {
     let y = found?;
