@@ -492,6 +492,7 @@ _WHY = {
     "is about memory of others, whose tests are elsewhere": "from_dlpack xp.from_dlpack",
     "is tested in test_pytorch_ways.py": "byte char clamp_max clamp_min fill new_empty positive reshape_as rsub "
     "tensorsolve",
+    "is about memory, whose tests are in test_writes.py": "is_contiguous",
     "PyTorch has nothing like it": "decode_float8 encode_float8 einsum_path linear_recurrence",
 }
 UNCALLED = {name: why for why, names in _WHY.items() for name in names.split()}

@@ -81,6 +81,16 @@ def _attend_cached(self, x, cache):
     return self._native.attend_cached(x, cache)
 
 
+def _same(self, x):
+    """The input itself."""
+    return x if isinstance(x, _core.Tensor) else self._native(x)
+
+
+def _drop(self, x):
+    """Elements zeroed in training; else the input itself."""
+    return Layer.forward(self, x) if self.training or not isinstance(x, _core.Tensor) else x
+
+
 def _stack(self, *given, encoder_layer=None, decoder_layer=None, norm=None, enable_nested_tensor=True, mask_check=True, **named):
     """`num_layers` copies of a layer, as PyTorch makes them; or that number and the options of each layer, all of which
     have initial values of their own then.
@@ -110,7 +120,15 @@ _FORWARDS = {
     "Lstm": _lstm, "LstmCell": _lstm_cell, "MultiheadAttention": _attention, "TransformerEncoderLayer": _encode,
     "TransformerEncoder": _encode, "TransformerDecoderLayer": _decode, "TransformerDecoder": _decode,
     "Transformer": _translate, "RnnCell": _cell, "GruCell": _cell, "Conv1d": _convolve, "Conv2d": _convolve,
-    "Conv3d": _convolve,
+    "Conv3d": _convolve, "Identity": _same, "Dropout": _drop, "Dropout1d": _drop, "Dropout2d": _drop, "Dropout3d": _drop,
+    "AlphaDropout": _drop,
+}  # fmt: skip
+
+# Layers that write into their input, if they are told so, and how many options are before that.
+_INPLACE = {
+    "Relu": 0, "Relu6": 0, "Silu": 0, "Selu": 0, "Mish": 0, "Hardswish": 0, "Hardsigmoid": 0, "Elu": 1, "Celu": 1,
+    "LeakyRelu": 1, "Dropout": 1, "Dropout1d": 1, "Dropout2d": 1, "Dropout3d": 1, "AlphaDropout": 1, "Hardtanh": 2,
+    "Threshold": 2,
 }  # fmt: skip
 
 
@@ -133,6 +151,8 @@ def _layers():
         make = getattr(_core, "make_" + name)
         members = {"__doc__": make.__doc__, "__module__": __name__, "_make": staticmethod(make)}
         members |= dict.fromkeys(_OPTIONAL.get(name, ()))
+        if name in _INPLACE:
+            members["_inplace_at"] = _INPLACE[name]
         if name in _FORWARDS:
             members["forward"] = _FORWARDS[name]
         if name in _STACKS:

@@ -12,6 +12,8 @@ from .._core import Tensor
 from .._core import tensor as _tensor
 from .._functions import where as _where
 from .._names import function as _function
+from .._names import in_place as _in_place
+from .._names import take_out as _take_out
 from .._steps import in_steps as _in_steps
 
 _MODES = {"constant": "zeros", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
@@ -496,11 +498,25 @@ def _sample_cubic(input, grid, padding, corners):
     return total.reshape(n, channels, *grid.shape[1:3]).to(input.dtype)
 
 
+_take_out(globals(), {"normalize"})
+
+# Functions that take `inplace`, and how many parameters are before it.
+_INPLACE = {
+    "relu": 1, "relu6": 1, "selu": 1, "silu": 1, "mish": 1, "hardswish": 1, "hardsigmoid": 1, "elu": 2, "leaky_relu": 2,
+    "celu": 2, "dropout": 3, "dropout1d": 3, "dropout2d": 3, "dropout3d": 3, "alpha_dropout": 3, "hardtanh": 3,
+    "threshold": 3,
+}  # fmt: skip
+globals().update({name: _in_place(globals()[name], n) for name, n in _INPLACE.items() if name in globals()})
+
+
 def __getattr__(name):
     method = None if name.startswith("_") else getattr(Tensor, name, None)
     if not callable(method):
         raise AttributeError(f"module 'zyx.nn.functional' has no attribute {name!r}{_elsewhere(name)}")
-    return _function(name)
+    function = _function(name)
+    if name in _INPLACE:
+        function = globals()[name] = _in_place(function, _INPLACE[name])
+    return function
 
 
 def __dir__():

@@ -314,19 +314,28 @@ def _leaves(name, value):
 class Layer(Module):
     """A layer of Rust: parameters are attributes, `forward` computes in Rust."""
 
+    # How many options are before `inplace`, of layers that have it.
+    _inplace_at = None
+    inplace = False
+
     def __init__(self, *options, **named):
-        # PyTorch's word for what never happens here: tensors do not change.
-        named.pop("inplace", None)
-        native = type(self)._make(*options, **named)
         given = [repr(x) for x in options] + [f"{name}={x!r}" for name, x in named.items()]
-        attributes = vars(self)
+        attributes, at = vars(self), self._inplace_at
+        if at is not None:
+            if len(options) == at + 1 and "inplace" in named:
+                raise TypeError(f"{type(self).__name__}() got multiple values for argument 'inplace'")
+            *options, inplace = options if len(options) == at + 1 else (*options, named.pop("inplace", False))
+            if inplace:
+                attributes["inplace"] = True
+        native = type(self)._make(*options, **named)
         attributes["_native"], attributes["_text"], attributes["_given"] = native, ", ".join(given), (options, named)
         # Parts of a compound layer are named by a path.
         attributes.update(native.named_parameters())
 
     def forward(self, *inputs):
         """The result for the inputs."""
-        return self._native(*inputs)
+        found = self._native(*inputs)
+        return inputs[0]._write(found) if self.inplace else found
 
     def _set_mode(self, mode):
         self._native.train(mode)
