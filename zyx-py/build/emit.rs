@@ -164,6 +164,65 @@ const LIFTED: &[&str] = &[
     "var_keepdim",
 ];
 
+/// Methods that convert: what is that already is given itself.
+const CONVERSIONS: &[&str] = &[
+    "cast",
+    "astype",
+    "to_device",
+    "float",
+    "double",
+    "half",
+    "bfloat16",
+    "long",
+    "int",
+    "short",
+    "char",
+    "byte",
+    "bool",
+];
+
+/// Methods that are called most and add nodes to a graph alone: to let other threads run meanwhile would take longer
+/// than the method. Operators of Python do not do that either.
+const LAZY: &[&str] = &[
+    "abs",
+    "add",
+    "cat",
+    "clamp",
+    "cos",
+    "div",
+    "eq",
+    "exp",
+    "ge",
+    "gelu",
+    "gelu_exact",
+    "gt",
+    "le",
+    "log",
+    "lt",
+    "masked_fill",
+    "matmul",
+    "maximum",
+    "mean",
+    "minimum",
+    "mul",
+    "ne",
+    "neg",
+    "pow",
+    "relu",
+    "rsqrt",
+    "sigmoid",
+    "silu",
+    "sin",
+    "softmax",
+    "sqrt",
+    "square",
+    "stack",
+    "sub",
+    "sum",
+    "tanh",
+    "where_",
+];
+
 /// Methods that take one example for a batch of them, as PyTorch's do, and how many axes the example has.
 const UNBATCHED: &[(&str, usize)] = &[
     ("conv1d", 2),
@@ -285,6 +344,19 @@ fn method(entry: &Entry) -> Result<String, String> {
             ("", "&self, ", "let t = &self.tensor();\nlet here = t.device();\nlet _ = here;\n")
         }
     };
+    if let Some(view) = entry.view {
+        let call = match LIFTED.contains(&name.as_str()) {
+            true => format!("views::lifted(t, |t| {call})"),
+            false => call,
+        };
+        let (doc, arguments) = (format!("{:?}", entry.doc), declared.arguments());
+        return Ok(format!(
+            "#[doc = {doc}]\n#[pyo3(name = \"{name}\", signature = ({signature}), \
+             text_signature = \"{text_signature}\")]\nfn bound_{name}(&self, py: Python<'_>{arguments}) \
+             -> PyResult<Py<PyAny>> {{\n{steps}self.{view}(py, &|t| {call})\n}}\n",
+            steps = steps.replace(".ready(here)", ".plain()")
+        ));
+    }
     let is_lifted = !entry.is_static && LIFTED.contains(&name.as_str());
     let here = if is_lifted {
         "let t = self.tensor();\nlet lifted = t.rank() == 0;\nlet t = &lift(py, t)?;\n\
@@ -298,8 +370,26 @@ fn method(entry: &Entry) -> Result<String, String> {
     };
     // Who holds the lock of a generator keeps the interpreter's.
     let draws = entry.parameters.iter().any(|p| p.kind == "Generator");
-    let run = if draws { "run_attached" } else { "run" };
+    let is_lazy = LAZY.contains(&name.as_str());
+    let run = if draws || is_lazy { "run_attached" } else { "run" };
     let run = format!("{run}(py, || {call})");
+    let is_conversion = !entry.is_static && CONVERSIONS.contains(&name.as_str());
+    let (receiver, here, run) = match is_conversion {
+        true => (
+            "slf: &Bound<'_, PyTensor>, ",
+            "let t = &slf.get().tensor();\nlet here = t.device();\nlet _ = here;\n",
+            format!(
+                "if {} {{ return Ok(slf.clone().into_any().unbind()); }}\n{run}",
+                match entry.parameters.first() {
+                    Some(parameter) if parameter.kind == "DeviceLike" =>
+                        "device == t.device()".to_owned(),
+                    Some(_) => "dtype == t.dtype()".to_owned(),
+                    None => format!("t.dtype() == {}", converted(entry)?),
+                }
+            ),
+        ),
+        false => (receiver, here, run),
+    };
     let run = if is_lifted { format!("lower(py, lifted, {run})") } else { run };
     let run = match entry.parameters.iter().any(is_wish) {
         true => format!("wished(py, requires_grad, {run})"),
@@ -312,6 +402,12 @@ fn method(entry: &Entry) -> Result<String, String> {
          text_signature = \"{text_signature}\")]\nfn bound_{name}({receiver}py: Python<'_>{arguments}) \
          -> PyResult<Py<PyAny>> {{\n{here}{steps}let _ = here;\n{run}\n}}\n"
     ))
+}
+
+/// The dtype that a conversion without parameters makes: its call is `t.cast(dtype)`.
+fn converted(entry: &Entry) -> Result<&str, String> {
+    let call = entry.rust.as_deref().and_then(|call| call.strip_prefix("t.cast("));
+    call.and_then(|call| call.strip_suffix(')')).ok_or_else(|| "no conversion".to_owned())
 }
 
 /// Whether a parameter asks for a leaf that keeps its history, of whatever the call gives.

@@ -2,9 +2,10 @@
 //!
 //! Entries are the methods of the class `Tensor` and the constructors of other classes. Only the
 //! shape of Python that the stub is written in is understood: one `def` per entry, its
-//! docstring below, and then at most one directive in a comment, `# by hand` (bound in `src`) or
+//! docstring below, and then at most one directive in a comment: `# by hand` (bound in `src`),
 //! `# rust: expression` (what to call when it is not the method of that name with the parameters
-//! in order).
+//! in order), or `# view: expression` (the view and its steps, see `src/views.rs`; `# views:` of a
+//! list of them, `# strict view:` of one that must not be a copy).
 
 /// One method of the stub.
 #[derive(Debug)]
@@ -16,7 +17,13 @@ pub(crate) struct Entry {
     pub(crate) doc: String,
     /// What is called instead of the method of this name.
     pub(crate) rust: Option<String>,
+    /// The method of `PyTensor` that makes a view of what is called.
+    pub(crate) view: Option<&'static str>,
 }
+
+/// Directives of views, and the method of `PyTensor` that each is for.
+const VIEWS: [(&str, &str); 3] =
+    [("# view: ", "view"), ("# views: ", "views"), ("# strict view: ", "strict_view")];
 
 /// One parameter, `self` left out.
 #[derive(Clone, Debug)]
@@ -63,8 +70,11 @@ pub(crate) fn read(text: &str) -> Result<Vec<Entry>, String> {
         if wanted && directive != "# by hand" && !class.is_empty() {
             let (name, parameters) =
                 signature(&head).map_err(|problem| format!("`{head}`: {problem}"))?;
-            let rust = directive.strip_prefix("# rust: ").map(str::to_owned);
-            entries.push(Entry { class: class.clone(), name, is_static, parameters, doc, rust });
+            let view = VIEWS.iter().find(|(prefix, _)| directive.starts_with(prefix));
+            let prefix = view.map_or("# rust: ", |(prefix, _)| prefix);
+            let rust = directive.strip_prefix(prefix).map(str::to_owned);
+            let (class, view) = (class.clone(), view.map(|(_, method)| *method));
+            entries.push(Entry { class, name, is_static, parameters, doc, rust, view });
         }
         (is_static, i) = (false, next);
     }

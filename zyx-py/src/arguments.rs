@@ -26,6 +26,20 @@ pub(crate) trait Argument {
     fn ready(self, here: &Device) -> PyResult<Self::Ready>;
 }
 
+/// Something whose meaning no device matters for.
+pub(crate) trait Plain {
+    /// What the Rust method takes.
+    type Plain;
+    fn plain(self) -> PyResult<Self::Plain>;
+}
+
+impl<T: Plain> Argument for T {
+    type Ready = T::Plain;
+    fn ready(self, _: &Device) -> PyResult<T::Plain> {
+        self.plain()
+    }
+}
+
 /// Of two names of one parameter, the one that was given.
 pub(crate) fn either<T>(
     method: &str,
@@ -48,16 +62,16 @@ pub(crate) fn required<T>(method: &str, name: &str, x: Option<T>) -> PyResult<T>
     x.ok_or_else(|| PyTypeError::new_err(format!("{method}() missing required argument: '{name}'")))
 }
 
-impl Argument for bool {
-    type Ready = bool;
-    fn ready(self, _: &Device) -> PyResult<bool> {
+impl Plain for bool {
+    type Plain = bool;
+    fn plain(self) -> PyResult<bool> {
         Ok(self)
     }
 }
 
-impl Argument for String {
-    type Ready = String;
-    fn ready(self, _: &Device) -> PyResult<String> {
+impl Plain for String {
+    type Plain = String;
+    fn plain(self) -> PyResult<String> {
         Ok(self)
     }
 }
@@ -113,9 +127,9 @@ macro_rules! integers {
             }
         }
 
-        impl Argument for $name {
-            type Ready = $type;
-            fn ready(self, _: &Device) -> PyResult<$type> {
+        impl Plain for $name {
+            type Plain = $type;
+            fn plain(self) -> PyResult<$type> {
                 Ok(self.0)
             }
         }
@@ -177,9 +191,9 @@ impl FromPyObject<'_, '_> for Float {
     }
 }
 
-impl Argument for Float {
-    type Ready = f64;
-    fn ready(self, _: &Device) -> PyResult<f64> {
+impl Plain for Float {
+    type Plain = f64;
+    fn plain(self) -> PyResult<f64> {
         Ok(self.0)
     }
 }
@@ -191,6 +205,10 @@ where
 {
     if object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>() {
         return Ok(vec![object.extract()?]);
+    }
+    if let Ok(tuple) = object.cast::<PyTuple>() {
+        // Mostly shapes, which are short.
+        return tuple.iter_borrowed().map(|item| item.extract()).collect();
     }
     if object.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("expected integers, not a string"));
@@ -239,9 +257,9 @@ macro_rules! sequences {
             }
         }
 
-        impl Argument for $name {
-            type Ready = $ready;
-            fn ready(self, _: &Device) -> PyResult<$ready> {
+        impl Plain for $name {
+            type Plain = $ready;
+            fn plain(self) -> PyResult<$ready> {
                 let make: fn(Vec<$type>) -> $ready = $make;
                 Ok(make(self.0))
             }
@@ -287,9 +305,9 @@ impl FromPyObject<'_, '_> for Sections {
     }
 }
 
-impl Argument for Sections {
-    type Ready = Sections;
-    fn ready(self, _: &Device) -> PyResult<Sections> {
+impl Plain for Sections {
+    type Plain = Sections;
+    fn plain(self) -> PyResult<Sections> {
         Ok(self)
     }
 }
@@ -318,9 +336,9 @@ impl FromPyObject<'_, '_> for Quantiles {
     }
 }
 
-impl Argument for Quantiles {
-    type Ready = Quantiles;
-    fn ready(self, _: &Device) -> PyResult<Quantiles> {
+impl Plain for Quantiles {
+    type Plain = Quantiles;
+    fn plain(self) -> PyResult<Quantiles> {
         Ok(self)
     }
 }
@@ -356,9 +374,9 @@ impl FromPyObject<'_, '_> for AxesArg {
     }
 }
 
-impl Argument for AxesArg {
-    type Ready = AxesArg;
-    fn ready(self, _: &Device) -> PyResult<AxesArg> {
+impl Plain for AxesArg {
+    type Plain = AxesArg;
+    fn plain(self) -> PyResult<AxesArg> {
         Ok(self)
     }
 }
@@ -459,9 +477,9 @@ impl FromPyObject<'_, '_> for Padding {
     }
 }
 
-impl Argument for Padding {
-    type Ready = Padding;
-    fn ready(self, _: &Device) -> PyResult<Padding> {
+impl Plain for Padding {
+    type Plain = Padding;
+    fn plain(self) -> PyResult<Padding> {
         Ok(self)
     }
 }
@@ -481,9 +499,9 @@ impl FromPyObject<'_, '_> for Pads {
     }
 }
 
-impl Argument for Pads {
-    type Ready = Vec<(usize, usize)>;
-    fn ready(self, _: &Device) -> PyResult<Vec<(usize, usize)>> {
+impl Plain for Pads {
+    type Plain = Vec<(usize, usize)>;
+    fn plain(self) -> PyResult<Vec<(usize, usize)>> {
         Ok(self.0)
     }
 }
@@ -576,9 +594,9 @@ impl FromPyObject<'_, '_> for Number {
     }
 }
 
-impl Argument for Number {
-    type Ready = Number;
-    fn ready(self, _: &Device) -> PyResult<Number> {
+impl Plain for Number {
+    type Plain = Number;
+    fn plain(self) -> PyResult<Number> {
         Ok(self)
     }
 }
@@ -740,9 +758,9 @@ macro_rules! choices {
             }
         }
 
-        impl Argument for $name {
-            type Ready = $type;
-            fn ready(self, _: &Device) -> PyResult<$type> {
+        impl Plain for $name {
+            type Plain = $type;
+            fn plain(self) -> PyResult<$type> {
                 Ok(self.0)
             }
         }
@@ -787,9 +805,9 @@ pub(crate) fn default_device() -> PyResult<Device> {
     DeviceArg::default().open()
 }
 
-impl Argument for RawBytes {
-    type Ready = Vec<u8>;
-    fn ready(self, _: &Device) -> PyResult<Vec<u8>> {
+impl Plain for RawBytes {
+    type Plain = Vec<u8>;
+    fn plain(self) -> PyResult<Vec<u8>> {
         Ok(self.0)
     }
 }
@@ -829,9 +847,9 @@ impl FromPyObject<'_, '_> for ParametersArg {
     }
 }
 
-impl Argument for ParametersArg {
-    type Ready = Vec<Param>;
-    fn ready(self, _: &Device) -> PyResult<Vec<Param>> {
+impl Plain for ParametersArg {
+    type Plain = Vec<Param>;
+    fn plain(self) -> PyResult<Vec<Param>> {
         Ok(self.0)
     }
 }

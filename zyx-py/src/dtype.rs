@@ -1,11 +1,11 @@
 //! `zyx.DType`: the types of elements, by our names and NumPy's.
 
-use crate::arguments::{Argument, TensorArg, default_device};
+use crate::arguments::{Argument, Plain, TensorArg, default_device};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
-use zyx::{DType, Device};
+use zyx::DType;
 
 /// The type of a tensor's elements; there is one object for each.
 #[pyclass(name = "DType", module = "zyx", frozen, eq, hash)]
@@ -154,9 +154,9 @@ impl FromPyObject<'_, '_> for DTypeArg {
     }
 }
 
-impl Argument for DTypeArg {
-    type Ready = DType;
-    fn ready(self, _: &Device) -> PyResult<DType> {
+impl Plain for DTypeArg {
+    type Plain = DType;
+    fn plain(self) -> PyResult<DType> {
         Ok(self.or(DType::F32))
     }
 }

@@ -100,6 +100,14 @@ pub(crate) fn tensor_split(t: &Tensor, at: &Sections, axis: isize) -> Result<Vec
     }
 }
 
+/// Where pieces after the first begin, if that was given.
+pub(crate) fn starts(at: &Sections) -> Option<&[usize]> {
+    match at {
+        Sections::Number(_) => None,
+        Sections::Each(places) => Some(places),
+    }
+}
+
 /// Equal pieces along an axis, or pieces that begin at given places, of a tensor with so many axes.
 pub(crate) fn equal_split(
     op: &'static str,

@@ -1,21 +1,22 @@
 //! `x[...]`: integers, slices with steps, `None`, `...`, integer and boolean tensors and arrays.
 //!
-//! The rules are NumPy's. What is basic (integers, slices, new axes) is a view that later ops
-//! compose with; what is advanced becomes one selection: the indexed axes are brought to the front
+//! The rules are NumPy's. What is basic (integers, slices, new axes) is a view, to which a write is a write to the
+//! tensor; what is advanced becomes one selection: the indexed axes are brought to the front
 //! and joined, the index tensors are combined into one position, and the axes of their common shape
 //! stand where the indexed axes stood, if those were neighbours, or else at the front.
 //!
 //! Positions given as numbers, lists and arrays are checked; positions in a tensor are not known
 //! before it is computed, and one out of range gives zero, as everywhere in zyx.
 
-use crate::arguments::{Argument, TensorArg, index};
+use crate::arguments::{Argument, OperandArg, Ready, TensorArg, index};
 use crate::data::{self, Host};
 use crate::error::{caught, detached};
 use crate::tensor::PyTensor;
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use crate::views::{Seen, Step, Steps, reshaped};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
-use zyx::{DType, Device, Index, Shape, Tensor};
+use zyx::{DType, Device, Error, Index, Operand as _, Shape, Tensor};
 
 /// One entry of an index.
 enum Key<'py> {
@@ -93,36 +94,155 @@ impl Argument for KeyArg {
 #[pymethods]
 impl PyTensor {
     fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-        let t = self.tensor();
+        let py = key.py();
         // The common case first.
-        if let Ok(position) = key.cast::<PyInt>()
-            && !key.is_instance_of::<PyBool>()
-        {
-            let position = position.extract::<isize>().map_err(|_| far(key))?;
-            return pick(key.py(), &t, 0, position).map(PyTensor::new);
+        if let Some(position) = position(key)? {
+            return Ok(self.seen(py, &|t| pick(t, 0, position))?.0);
         }
-        let keys = match key.cast::<PyTuple>() {
-            Ok(tuple) => tuple.iter().map(|item| parse(&t, &item)).collect::<PyResult<Vec<_>>>()?,
-            Err(_) => vec![parse(&t, key)?],
-        };
-        select(key.py(), t, keys).map(PyTensor::new)
+        let t = self.tensor();
+        let keys = parsed(&t, key)?;
+        if keys.iter().any(is_advanced) {
+            return select(py, t, keys).map(PyTensor::new);
+        }
+        match basic(py, &t, keys)? {
+            (tensor, Some(steps)) => Ok(self.seen_as((tensor, steps))),
+            (tensor, None) => Ok(PyTensor::new(tensor)),
+        }
     }
 
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let _ = (key, value);
-        Err(PyTypeError::new_err("tensors never change; use where_, scatter, cat or pad"))
+        let (py, t) = (key.py(), self.tensor());
+        let given = value.cast::<PyTensor>().ok().map(|value| value.get());
+        let value = value.extract::<OperandArg>()?.ready(t.device())?;
+        let keys = match position(key)? {
+            Some(position) => vec![Key::Position(position)],
+            None => parsed(&t, key)?,
+        };
+        if !keys.iter().any(is_advanced) {
+            let (tensor, steps) = basic(py, &t, keys)?;
+            let Some(steps) = steps else {
+                return Err(PyValueError::new_err("step must be greater than zero"));
+            };
+            let place = self.seen_as((tensor, steps));
+            // `x[key] += y` has written to the view that it is about to write.
+            if given.is_some_and(|given| given.is_same(&place)) {
+                self.alias().touch();
+                return Ok(());
+            }
+            return place.fill(py, value);
+        }
+        let value = match &keys[..] {
+            // One value wherever a mask holds: this needs no positions, so it can be traced.
+            [Key::Mask(mask)] if let Some(value) = for_all(&value, &t, mask) => {
+                let rest = vec![1; t.rank() - mask.rank()];
+                caught(py, || {
+                    let mask = mask.to_device(t.device())?;
+                    let dims = [mask.shape().dims(), &rest].concat();
+                    mask.reshape(dims)?.where_(value.cast(t.dtype()), &t)
+                })?
+            }
+            _ => {
+                let parts = keys.into_iter().map(|key| index_part(py, &t, key));
+                let parts = parts.collect::<PyResult<Vec<_>>>()?;
+                detached(py, || {
+                    let value = alone(&value, &t).to_device(t.device())?.cast(t.dtype());
+                    t.index_put(&parts, &without_front_ones(&value, &t)?, false)
+                })?
+            }
+        };
+        self.write(py, &value)
     }
 
     fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let _ = key;
-        Err(PyTypeError::new_err("tensors never change"))
+        Err(PyTypeError::new_err("elements of a tensor cannot be deleted"))
     }
 
-    fn __contains__(&self, py: Python<'_>, value: crate::arguments::OperandArg) -> PyResult<bool> {
+    fn __contains__(&self, py: Python<'_>, value: OperandArg) -> PyResult<bool> {
         let t = self.tensor();
         let value = value.ready(t.device())?;
         detached(py, || t.eq(value)?.any(..)?.item::<bool>())
     }
+}
+
+/// The position that a key is, if it is one integer of Python.
+fn position(key: &Bound<'_, PyAny>) -> PyResult<Option<isize>> {
+    match key.cast::<PyInt>() {
+        Ok(position) if !key.is_instance_of::<PyBool>() => {
+            position.extract::<isize>().map(Some).map_err(|_| far(key))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The entries of an index.
+fn parsed<'py>(t: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<Vec<Key<'py>>> {
+    match key.cast::<PyTuple>() {
+        Ok(tuple) => tuple.iter().map(|item| parse(t, &item)).collect(),
+        Err(_) => Ok(vec![parse(t, key)?]),
+    }
+}
+
+fn is_advanced(key: &Key<'_>) -> bool {
+    matches!(key, Key::Truth(_) | Key::Positions { .. } | Key::Mask(_))
+}
+
+/// What is written to a place, in its shape and dtype.
+pub(crate) fn filling(py: Python<'_>, value: Ready, place: &Tensor) -> PyResult<Tensor> {
+    if let Ready::Number(x) = value {
+        return Ok(x.full(place.shape().clone(), Some(place.dtype()), place.device()));
+    }
+    let value = value.resolve(place);
+    detached(py, || {
+        let value = value.to_device(place.device())?.cast(place.dtype());
+        without_front_ones(&value, place)?.expand(place.shape().clone())
+    })
+}
+
+/// Without axes of extent 1 in front that the place does not have.
+fn without_front_ones(value: &Tensor, place: &Tensor) -> zyx::Result<Tensor> {
+    let dims = value.shape().dims();
+    let more = dims.len().saturating_sub(place.rank());
+    match dims[..more].iter().all(|&n| n == 1) {
+        true if more > 0 => value.reshape(&dims[more..]),
+        _ => Ok(value.clone()),
+    }
+}
+
+/// A value that is the same for all places where a mask holds.
+fn for_all(value: &Ready, t: &Tensor, mask: &Tensor) -> Option<Tensor> {
+    let fits = t.shape().dims().get(..mask.rank()) == Some(mask.shape().dims());
+    let value = alone(value, t);
+    (fits && value.numel() == 1 && value.rank() <= t.rank() && value.device() == t.device())
+        .then_some(value)
+}
+
+/// A value that is written: of a number one without axes.
+fn alone(value: &Ready, t: &Tensor) -> Tensor {
+    match value {
+        Ready::Number(x) => x.full(Shape::scalar(), Some(t.dtype()), t.device()),
+        Ready::Tensor(value) => value.clone(),
+    }
+}
+
+/// An entry as methods of Rust take it.
+fn index_part(py: Python<'_>, t: &Tensor, key: Key<'_>) -> PyResult<Index> {
+    Ok(match key {
+        Key::Position(at) => Index::At(at),
+        Key::Range(range) => {
+            let part = part(range.as_any())?;
+            let Part::Plain(index @ Index::Range { step: 1.., .. }) = part else {
+                return Err(PyValueError::new_err("step must be greater than zero"));
+            };
+            index
+        }
+        Key::NewAxis => Index::NewAxis,
+        Key::Rest => Index::Ellipsis,
+        Key::Truth(truth) => Index::Tensor(Tensor::full(Shape::scalar(), truth, t.device())),
+        Key::Positions { index, known: _ } | Key::Mask(index) => {
+            Index::Tensor(caught(py, || index.to_device(t.device()))?)
+        }
+    })
 }
 
 fn far(key: &Bound<'_, PyAny>) -> PyErr {
@@ -193,24 +313,61 @@ fn taken(key: &Key<'_>) -> usize {
     }
 }
 
+/// How many axes an ellipsis stands for.
+fn rest_of(t: &Tensor, keys: &[Key<'_>]) -> PyResult<usize> {
+    let used: usize = keys.iter().map(taken).sum();
+    let rests = keys.iter().filter(|key| matches!(key, Key::Rest)).count();
+    if rests > 1 {
+        return Err(PyIndexError::new_err("an index can have only one ellipsis (`...`)"));
+    }
+    t.rank().checked_sub(used).ok_or_else(|| {
+        let text = format!("{used} indices for a tensor of {} axes", t.rank());
+        PyIndexError::new_err(text)
+    })
+}
+
+/// Applies entries that are all basic. Without steps where a range runs backwards, which is a copy.
+fn basic(py: Python<'_>, t: &Tensor, keys: Vec<Key<'_>>) -> PyResult<(Tensor, Option<Steps>)> {
+    let (rest, mut t, mut axis, mut steps) =
+        (rest_of(t, &keys)?, t.clone(), 0, Some(Steps::default()));
+    for key in keys {
+        let (next, step) = match key {
+            Key::NewAxis => {
+                let (next, step) = caught(py, || reshaped(t.unsqueeze(axis as isize)))?;
+                axis += 1;
+                (next, Some(step))
+            }
+            Key::Range(range) => {
+                let found = cut(&t, axis, &range)?;
+                axis += 1;
+                found
+            }
+            Key::Position(position) => {
+                let (next, step) = caught(py, || pick(&t, axis, position))?;
+                (next, Some(step))
+            }
+            Key::Rest | Key::Truth(_) | Key::Positions { .. } | Key::Mask(_) => {
+                axis += rest;
+                continue;
+            }
+        };
+        t = next;
+        match (&mut steps, step) {
+            (Some(steps), Some(step)) => step.into_iter().for_each(|step| steps.push(step)),
+            (steps, _) => *steps = None,
+        }
+    }
+    Ok((t, steps))
+}
+
 /// Applies the entries.
 fn select(py: Python<'_>, mut t: Tensor, keys: Vec<Key<'_>>) -> PyResult<Tensor> {
-    let used: usize = keys.iter().map(taken).sum();
     if let [Key::Mask(mask)] = &keys[..]
         && mask.shape().same(t.shape())
     {
         return detached(py, || t.masked_select(&mask.to_device(t.device())?));
     }
-    let rests = keys.iter().filter(|key| matches!(key, Key::Rest)).count();
-    if rests > 1 {
-        return Err(PyIndexError::new_err("an index can have only one ellipsis (`...`)"));
-    }
-    let Some(rest) = t.rank().checked_sub(used) else {
-        let text = format!("{used} indices for a tensor of {} axes", t.rank());
-        return Err(PyIndexError::new_err(text));
-    };
-    let is_advanced =
-        |key: &Key<'_>| matches!(key, Key::Truth(_) | Key::Positions { .. } | Key::Mask(_));
+    let rest = rest_of(&t, &keys)?;
     // Beside an advanced index a plain position is one too: NumPy's rule.
     let any_advanced = keys.iter().any(is_advanced);
     let (mut axis, mut advanced, mut groups, mut in_group) = (0, Vec::new(), 0, false);
@@ -225,10 +382,12 @@ fn select(py: Python<'_>, mut t: Tensor, keys: Vec<Key<'_>>) -> PyResult<Tensor>
             }
             Key::Rest => axis += rest,
             Key::Range(range) => {
-                t = cut(&t, axis, &range)?;
+                t = cut(&t, axis, &range)?.0;
                 axis += 1;
             }
-            Key::Position(position) if !any_advanced => t = pick(py, &t, axis, position)?,
+            Key::Position(position) if !any_advanced => {
+                t = caught(py, || pick(&t, axis, position))?.0
+            }
             Key::Position(position) => {
                 let n = t.shape()[axis];
                 let position = wrap(position as i64, axis, n)?;
@@ -269,21 +428,29 @@ fn wrap(position: i64, axis: usize, n: usize) -> PyResult<i64> {
 }
 
 /// One entry of an axis, which goes.
-fn pick(py: Python<'_>, t: &Tensor, axis: usize, position: isize) -> PyResult<Tensor> {
+fn pick(t: &Tensor, axis: usize, position: isize) -> zyx::Result<Seen> {
+    let refuse = |exception| Error::Function(Box::new(exception));
     let Some(&n) = t.shape().get(axis) else {
-        return Err(PyIndexError::new_err("a tensor without axes cannot be indexed by position"));
+        let text = "a tensor without axes cannot be indexed by position";
+        return Err(refuse(PyIndexError::new_err(text)));
     };
-    let position = wrap(position as i64, axis, n)?;
-    caught(py, || t.select_index(axis as isize, position as isize))
+    let position = wrap(position as i64, axis, n).map_err(refuse)? as usize;
+    let y = t.select_index(axis as isize, position as isize)?;
+    Ok((y, Step::Select { axis, position }.into()))
 }
 
-/// A range of an axis, with any step but 0.
-fn cut(t: &Tensor, axis: usize, range: &Bound<'_, PySlice>) -> PyResult<Tensor> {
+/// A range of an axis, with any step but 0, and the step of the view that it is unless it runs backwards.
+fn cut(t: &Tensor, axis: usize, range: &Bound<'_, PySlice>) -> PyResult<(Tensor, Option<Steps>)> {
     let n = t.shape()[axis];
     let range_of = range.indices(n as isize)?;
     let (start, step, count) = (range_of.start, range_of.step, range_of.slicelength);
+    let seen = usize::try_from(step).ok().map(|step| match (start, step, count == n) {
+        (0, 1, true) => Steps::default(),
+        // An empty range may start behind the end.
+        _ => Step::Slice { axis, start: (start.max(0) as usize).min(n), step, count }.into(),
+    });
     let axis = axis as isize;
-    caught(range.py(), || {
+    let found = caught(range.py(), || {
         if count == 0 {
             return t.slice(axis, 0..0);
         }
@@ -297,7 +464,8 @@ fn cut(t: &Tensor, axis: usize, range: &Bound<'_, PySlice>) -> PyResult<Tensor> 
             t = t.stride(axis, 0, step.unsigned_abs())?;
         }
         Ok(t)
-    })
+    })?;
+    Ok((found, seen))
 }
 
 /// Where a mask holds, as positions along each of its axes.

@@ -8,9 +8,11 @@
 
 use crate::arguments::{Argument, TensorArg};
 use crate::error::{caught, detached, shape_error};
+use crate::storage::{Alias, Storage};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use zyx::{DType, Param, Result, Tensor};
 
@@ -20,15 +22,47 @@ pub(crate) struct Leaf {
     pub(crate) param: Param,
     id: u32,
     grad: Mutex<Option<Grad>>,
+    /// How often the gradient was replaced.
+    grad_version: AtomicU64,
+    /// What it shares with its views, if there were any.
+    alias: Mutex<Option<Arc<Alias>>>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Grad {
-    pub(crate) value: Tensor,
+    value: Held,
     /// What is computed with the step that uses the gradient: losses and norms.
     pub(crate) along: Arc<Vec<Tensor>>,
     /// Whether what is added shares its graph.
     retained: bool,
+}
+
+/// A gradient: shared with the tensors that Python was given for it, if there are any.
+#[derive(Clone, Debug)]
+enum Held {
+    Value(Tensor),
+    Shared(Arc<Alias>),
+}
+
+impl Grad {
+    pub(crate) fn value(&self) -> Tensor {
+        match &self.value {
+            Held::Value(tensor) => tensor.clone(),
+            Held::Shared(alias) => alias.tensor(),
+        }
+    }
+
+    /// With another value, which the tensors that share it have too.
+    fn changed(self, value: Tensor, along: Arc<Vec<Tensor>>) -> Result<Grad> {
+        let value = match self.value {
+            Held::Value(_) => Held::Value(value),
+            Held::Shared(alias) => {
+                alias.write_unchecked(&value, false)?;
+                Held::Shared(alias)
+            }
+        };
+        Ok(Grad { value, along, ..self })
+    }
 }
 
 /// The leaves that Python holds, in the order of the ids of their parameters.
@@ -39,12 +73,42 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Leaf {
+    fn new(param: Param, id: u32) -> Arc<Leaf> {
+        let (grad, grad_version, alias) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
+        Arc::new(Leaf { param, id, grad, grad_version, alias })
+    }
+
+    /// What it shares with its views, from now on.
+    pub(crate) fn alias(&self, scope: u64) -> Arc<Alias> {
+        let mut alias = lock(&self.alias);
+        // After a conversion it has a storage of another dtype.
+        if let Some(alias) = alias.as_ref().filter(|alias| alias.follows(&self.param)) {
+            return alias.clone();
+        }
+        alias.insert(Alias::of_param(&self.param, scope)).clone()
+    }
+
+    /// Gives it a storage that a tensor had, if that was the whole of it: whether it was.
+    pub(crate) fn adopt(&self, alias: &Arc<Alias>) -> bool {
+        let Some(alias) = alias.become_param(&self.param) else { return false };
+        *lock(&self.alias) = Some(alias);
+        true
+    }
+
+    /// Takes its storage from it: other aliases keep the values there are now.
+    fn leave(&self) {
+        let alias = lock(&self.alias).take();
+        if let Some(alias) = alias {
+            alias.leave_param();
+        }
+    }
+
     /// The leaf of a parameter.
     pub(crate) fn of(param: Param) -> Arc<Leaf> {
         let id = param.id();
         if id == u32::MAX {
             // Ids are used up, this is that of several.
-            return Arc::new(Leaf { param, id, grad: Mutex::new(None) });
+            return Leaf::new(param, id);
         }
         let mut leaves = lock(&LEAVES);
         let mut place = leaves.partition_point(|(known, _)| *known < id);
@@ -59,7 +123,7 @@ impl Leaf {
             leaves.retain(|(_, leaf)| leaf.strong_count() > 0);
             place = leaves.partition_point(|(known, _)| *known < id);
         }
-        let leaf = Arc::new(Leaf { param, id, grad: Mutex::new(None) });
+        let leaf = Leaf::new(param, id);
         leaves.insert(place, (id, Arc::downgrade(&leaf)));
         leaf
     }
@@ -81,9 +145,52 @@ impl Leaf {
     }
 
     pub(crate) fn set_grad(self: &Arc<Leaf>, grad: Option<Grad>) {
-        let old = std::mem::replace(&mut *lock(&self.current().grad), grad);
+        let current = self.current();
+        let old = std::mem::replace(&mut *lock(&current.grad), grad);
+        current.grad_version.fetch_add(1, Relaxed);
         // What it owns is freed without the lock.
         drop(old);
+    }
+}
+
+/// What a leaf was at some time.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    leaf: Arc<Leaf>,
+    value: Tensor,
+    version: u64,
+    grad: Option<Grad>,
+    grad_version: u64,
+}
+
+impl Snapshot {
+    /// All leaves that Python holds.
+    pub(crate) fn all() -> Vec<Snapshot> {
+        let leaves: Vec<Arc<Leaf>> =
+            lock(&LEAVES).iter().filter_map(|(_, leaf)| leaf.upgrade()).collect();
+        let one = |leaf: Arc<Leaf>| Snapshot {
+            value: leaf.param.tensor(),
+            version: leaf.param.version(),
+            grad: leaf.grad(),
+            grad_version: leaf.current().grad_version.load(Relaxed),
+            leaf,
+        };
+        leaves.into_iter().map(one).collect()
+    }
+
+    /// The storage and the value before, if the value was replaced.
+    pub(crate) fn replaced(&self) -> Option<(Arc<Storage>, Tensor)> {
+        let is_replaced = self.leaf.param.version() != self.version;
+        is_replaced.then(|| (self.leaf.alias(0).storage().clone(), self.value.clone()))
+    }
+
+    /// Takes back a gradient that was collected since; whether one was.
+    pub(crate) fn restore_grad(&self) -> bool {
+        let is_other = self.leaf.current().grad_version.load(Relaxed) != self.grad_version;
+        if is_other {
+            self.leaf.set_grad(self.grad.clone());
+        }
+        is_other
     }
 }
 
@@ -140,18 +247,26 @@ fn collect(
     let before = found.iter().filter_map(|(.., before)| before.as_ref());
     let whole: Vec<&Grad> = before.filter(|before| !before.retained).collect();
     if !whole.is_empty() {
-        let values = whole.iter().map(|grad| &grad.value);
-        Tensor::realize_all(values.chain(&along(whole.iter().copied())))?;
+        let values: Vec<Tensor> = whole.iter().map(|grad| grad.value()).collect();
+        Tensor::realize_all(values.iter().chain(&along(whole.iter().copied())))?;
     }
     let mut beside = along(found.iter().filter_map(|(.., before)| before.as_ref()));
     beside.push(loss.clone());
     let along = Arc::new(beside);
     for (leaf, value, before) in found {
-        let value = match before {
-            None => value,
-            Some(before) => before.value.add(value)?,
+        let grad = match before {
+            // With a history the sum is another tensor, as in PyTorch.
+            Some(before) if !history => {
+                let sum = before.value().add(value)?;
+                Grad { retained, ..before.changed(sum, along.clone())? }
+            }
+            before => {
+                let value =
+                    before.map_or(Ok(value.clone()), |before| before.value().add(&value))?;
+                Grad { value: Held::Value(value), along: along.clone(), retained }
+            }
         };
-        leaf.set_grad(Some(Grad { value, along: along.clone(), retained }));
+        leaf.set_grad(Some(grad));
     }
     Ok(())
 }
@@ -162,11 +277,26 @@ impl PyTensor {
     /// `requires_grad`. May be assigned.
     #[getter(grad)]
     fn read_grad(&self) -> Option<PyTensor> {
-        self.as_leaf().and_then(|leaf| leaf.grad()).map(|grad| PyTensor::new(grad.value))
+        let leaf = self.as_leaf()?;
+        let mut grad = leaf.grad()?;
+        let alias = match &grad.value {
+            Held::Shared(alias) => alias.clone(),
+            Held::Value(value) => {
+                let alias = Alias::of(value, 0);
+                grad.value = Held::Shared(alias.clone());
+                leaf.set_grad(Some(grad));
+                alias
+            }
+        };
+        Some(PyTensor::shared(alias))
     }
 
     #[setter(grad)]
-    fn write_grad(&self, py: Python<'_>, value: Option<TensorArg>) -> PyResult<()> {
+    fn write_grad(&self, py: Python<'_>, value: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        let given = value.as_ref().and_then(|value| value.cast::<PyTensor>().ok());
+        let alias =
+            given.filter(|given| given.get().as_leaf().is_none()).map(|given| given.get().alias());
+        let value = value.map(|value| value.extract::<TensorArg>()).transpose()?;
         let (leaf, value) = match (self.as_leaf(), value) {
             (None, None) => return Ok(()),
             (None, Some(_)) => {
@@ -193,16 +323,61 @@ impl PyTensor {
             return Err(shape_error(py, text));
         }
         let before = leaf.grad().map(|grad| grad.along).unwrap_or_default();
+        let value = alias.map_or(Held::Value(value), Held::Shared);
         leaf.set_grad(Some(Grad { value, along: before, retained: false }));
         Ok(())
     }
 
-    /// Replaces the value of a leaf; whether it is one.
-    fn _assign(&self, py: Python<'_>, value: TensorArg) -> PyResult<bool> {
-        let Some(leaf) = self.as_leaf() else { return Ok(false) };
-        let value = value.ready(&leaf.param.device())?;
+    /// The same elements without history: a write to the one changes the other.
+    pub(crate) fn detach(&self) -> PyTensor {
+        PyTensor::shared(self.alias().detached())
+    }
+
+    /// The elements next to each other in row-major order, stored as they are: a point at which fusion stops. The same
+    /// memory if they are so already, else a copy.
+    fn contiguous(&self) -> PyTensor {
+        match self.is_contiguous() {
+            true => PyTensor::shared(self.alias().same(Tensor::contiguous)),
+            false => PyTensor::new(self.tensor().contiguous()),
+        }
+    }
+
+    /// Whether the elements are next to each other in row-major order. What was computed always is.
+    pub(crate) fn is_contiguous(&self) -> bool {
+        self.layout().is_none_or(|layout| layout.is_contiguous())
+    }
+
+    /// The same elements without history. Assigning gives the tensor those of another, which both share then.
+    #[getter(data)]
+    fn read_data(&self) -> PyTensor {
+        self.detach()
+    }
+
+    #[setter(data)]
+    fn write_data(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let given = value.cast::<PyTensor>().ok().map(|given| given.get());
+        let Some(leaf) = self.as_leaf() else {
+            let value = match given {
+                Some(given) => given.detach(),
+                None => PyTensor::new(value.extract::<TensorArg>()?.ready(self.tensor().device())?),
+            };
+            return self.become_other(value);
+        };
+        let value = value.extract::<TensorArg>()?.ready(&leaf.param.device())?;
+        let alias = given.map(|given| given.alias());
+        leaf.leave();
         caught(py, || leaf.param.set(&value))?;
-        Ok(true)
+        if let Some(alias) = alias {
+            // Of a view, and of what another parameter has, the value is copied.
+            let _ = leaf.adopt(&alias);
+        }
+        Ok(())
+    }
+
+    /// How often the memory was written to that this tensor and its views share.
+    #[getter(_version)]
+    fn version(&self) -> u64 {
+        self.alias().version()
     }
 
     /// Whether no other tensor that requires gradients was needed to make it.
@@ -307,7 +482,7 @@ fn _clip_grads_to(
 fn values_of(params: &Bound<'_, PyAny>) -> PyResult<(Vec<(Arc<Leaf>, Grad)>, Vec<Option<Tensor>>)> {
     let leaves = some_parameters(params)?.into_iter().map(Leaf::of);
     let grads: Vec<_> = leaves.filter_map(|leaf| Some((leaf.clone(), leaf.grad()?))).collect();
-    let values = grads.iter().map(|(_, grad)| Some(grad.value.clone())).collect();
+    let values = grads.iter().map(|(_, grad)| Some(grad.value())).collect();
     Ok((grads, values))
 }
 
@@ -324,7 +499,8 @@ fn clip_to(
     beside.push(norm.clone());
     let along = Arc::new(beside);
     for ((leaf, grad), value) in grads.into_iter().zip(clipped.into_iter().flatten()) {
-        leaf.set_grad(Some(Grad { value, along: along.clone(), ..grad }));
+        let grad = caught(py, || grad.changed(value, along.clone()))?;
+        leaf.set_grad(Some(grad));
     }
     Ok(())
 }

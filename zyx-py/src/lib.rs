@@ -35,9 +35,13 @@ mod optim;
 mod outcome;
 mod quantized;
 mod rng;
+mod scope;
 mod signals;
+mod storage;
 mod tensor;
+mod views;
 mod warnings;
+mod writes;
 
 use pyo3::prelude::*;
 

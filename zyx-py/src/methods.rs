@@ -14,6 +14,7 @@ use crate::operators::{beside, reflected};
 use crate::outcome::{lift, lower, run, run_attached, wished};
 use crate::rng::GeneratorArg;
 use crate::tensor::PyTensor;
+use crate::views;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use zyx::*;

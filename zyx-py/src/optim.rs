@@ -134,7 +134,7 @@ impl PyOptimizer {
         let grads = grads(self.lock().parameters());
         let along = with_step(&grads);
         let values: Vec<Option<Tensor>> =
-            grads.into_iter().map(|grad| grad.map(|grad| grad.value)).collect();
+            grads.into_iter().map(|grad| grad.map(|grad| grad.value())).collect();
         if values.iter().all(Option::is_none) {
             return Ok(());
         }

@@ -1,10 +1,10 @@
 //! `zyx.Rng`: streams of random numbers, and the one that calls without a generator draw from.
 
-use crate::arguments::Argument;
+use crate::arguments::Plain;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use zyx::{Device, Rng};
+use zyx::Rng;
 
 /// What `manual_seed` restarts.
 static SHARED: LazyLock<Arc<Mutex<Rng>>> = LazyLock::new(|| Arc::new(Mutex::new(Rng::seed(0))));
@@ -104,9 +104,9 @@ impl FromPyObject<'_, '_> for GeneratorArg {
     }
 }
 
-impl Argument for GeneratorArg {
-    type Ready = GeneratorArg;
-    fn ready(self, _: &Device) -> PyResult<GeneratorArg> {
+impl Plain for GeneratorArg {
+    type Plain = GeneratorArg;
+    fn plain(self) -> PyResult<GeneratorArg> {
         Ok(self)
     }
 }

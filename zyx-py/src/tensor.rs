@@ -1,9 +1,9 @@
 //! `zyx.Tensor` and `zyx.Parameter`: the class itself; its methods come from the stub.
 //!
-//! A Python tensor is a tensor of Rust or a leaf, which is a place whose tensor changes: a parameter, or a
-//! tensor made with `requires_grad`. So a parameter can be used wherever a tensor can.
+//! A Python tensor is a cell: it holds a tensor of Rust, or shares a storage with its views (`crate::storage`), or is a
+//! leaf: a parameter, or a tensor made with `requires_grad`. So a parameter can be used wherever a tensor can.
 
-use crate::arguments::{Argument, TensorArg, default_device};
+use crate::arguments::{Argument, Ready, TensorArg, default_device};
 use crate::data;
 use crate::device::{DeviceArg, PyDevice};
 use crate::dlpack;
@@ -11,27 +11,37 @@ use crate::dtype::{DTypeArg, PyDType};
 use crate::error::{caught, detached, shape_error};
 use crate::functional::in_python;
 use crate::grad_mode::is_grad_enabled;
+use crate::index::filling;
 use crate::leaf::Leaf;
-use crate::lists::{List, bytes, each};
+use crate::lists::{List, bytes, each, list};
 use crate::memory;
-use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
+use crate::scope;
+use crate::storage::Alias;
+use crate::views::{self, Layout, Seen};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyAttributeError, PyBufferError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
-use zyx::{DType, Device, Param, Tensor};
+use zyx::{DType, Device, Param, Result, Tensor};
 
-/// An immutable n-dimensional array on a device, computed when it is needed.
+/// An n-dimensional array on a device, computed when it is needed.
 ///
 /// `Tensor(data, dtype=None, device=None, requires_grad=False)` copies numbers, nested lists, NumPy
 /// arrays and whatever exports memory. Integers become `int64` and floats `float32` unless a dtype
 /// is given; arrays keep theirs.
 #[pyclass(name = "Tensor", module = "zyx", frozen, subclass, weakref)]
 #[derive(Debug)]
-pub(crate) struct PyTensor(RwLock<Value>);
+pub(crate) struct PyTensor {
+    value: RwLock<Value>,
+    /// The scope that it was made in: see [`crate::scope`].
+    scope: u64,
+}
 
 #[derive(Debug)]
 enum Value {
     Fixed(Tensor),
+    Shared(Arc<Alias>),
     Place(Arc<Leaf>),
 }
 
@@ -45,11 +55,16 @@ impl PyTensor {
     }
 
     fn of(value: Value) -> PyTensor {
-        PyTensor(RwLock::new(value))
+        PyTensor { value: RwLock::new(value), scope: scope::current() }
+    }
+
+    /// A tensor that shares a storage.
+    pub(crate) fn shared(alias: Arc<Alias>) -> PyTensor {
+        PyTensor::of(Value::Shared(alias))
     }
 
     fn value(&self) -> RwLockReadGuard<'_, Value> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.value.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A leaf that is asked to keep what is computed from it, whatever the mode is.
@@ -71,15 +86,161 @@ impl PyTensor {
     pub(crate) fn tensor(&self) -> Tensor {
         match &*self.value() {
             Value::Fixed(tensor) => tensor.clone(),
+            Value::Shared(alias) => alias.tensor(),
             Value::Place(leaf) => leaf.param.tensor(),
         }
+    }
+
+    fn replace(&self, value: Value) {
+        let old = self.value.write().map(|mut cell| std::mem::replace(&mut *cell, value));
+        // What it owns is freed without the lock.
+        drop(old);
+    }
+
+    /// What it shares with its views, from now on.
+    #[inline(never)]
+    pub(crate) fn alias(&self) -> Arc<Alias> {
+        let alias = match &*self.value() {
+            Value::Fixed(tensor) => Alias::of(tensor, self.scope),
+            Value::Shared(alias) => return alias.clone(),
+            Value::Place(leaf) => return leaf.alias(self.scope),
+        };
+        self.replace(Value::Shared(alias.clone()));
+        alias
+    }
+
+    /// Where the elements are, of a tensor that shares a storage.
+    pub(crate) fn layout(&self) -> Option<Layout> {
+        match &*self.value() {
+            Value::Shared(alias) => Some(alias.layout()),
+            Value::Fixed(_) | Value::Place(_) => None,
+        }
+    }
+
+    /// What is made of this tensor and what it shares with its views, without a handle of either. `f` makes tensors and
+    /// calls nothing of Python.
+    fn with_alias<T>(&self, f: impl FnOnce(&Arc<Alias>) -> T) -> T {
+        if let Value::Shared(alias) = &*self.value() {
+            return f(alias);
+        }
+        f(&self.alias())
+    }
+
+    /// The view that a method gives, and whether it shares memory: a step may copy.
+    #[inline(never)]
+    pub(crate) fn seen(
+        &self,
+        py: Python<'_>,
+        f: &dyn Fn(&Tensor) -> Result<Seen>,
+    ) -> PyResult<(PyTensor, bool)> {
+        let made = caught(py, || {
+            self.with_alias(|alias| {
+                let (seen, version) = alias.with_value(f);
+                seen.map(|(y, steps)| alias.view(steps, version, y))
+            })
+        })?;
+        Ok(match made {
+            Ok(view) => (PyTensor::shared(view), true),
+            Err(copy) => (PyTensor::of(Value::Fixed(copy)), false),
+        })
+    }
+
+    /// A view that was made of the value now.
+    pub(crate) fn seen_as(&self, (tensor, steps): Seen) -> PyTensor {
+        let alias = self.alias();
+        match alias.view(steps, alias.version(), tensor) {
+            Ok(view) => PyTensor::shared(view),
+            Err(copy) => PyTensor::of(Value::Fixed(copy)),
+        }
+    }
+
+    // The methods of the stub call these.
+
+    /// A view, or a copy if it cannot be one.
+    #[inline(never)]
+    pub(crate) fn view(
+        &self,
+        py: Python<'_>,
+        f: &dyn Fn(&Tensor) -> Result<Seen>,
+    ) -> PyResult<Py<PyAny>> {
+        self.seen(py, f)?.0.into_py_any(py)
+    }
+
+    /// A view, or an error if it cannot be one.
+    #[inline(never)]
+    pub(crate) fn strict_view(
+        &self,
+        py: Python<'_>,
+        f: &dyn Fn(&Tensor) -> Result<Seen>,
+    ) -> PyResult<Py<PyAny>> {
+        match self.seen(py, f)? {
+            (view, true) => view.into_py_any(py),
+            (_, false) => Err(PyRuntimeError::new_err(
+                "view size is not compatible with input tensor's size and stride (at least one dimension spans across \
+                 two contiguous subspaces). Use .reshape(...) instead.",
+            )),
+        }
+    }
+
+    /// Several views.
+    #[inline(never)]
+    pub(crate) fn views(
+        &self,
+        py: Python<'_>,
+        f: &dyn Fn(&Tensor) -> Result<Vec<Seen>>,
+    ) -> PyResult<Py<PyAny>> {
+        let alias = self.alias();
+        let (all, version) = alias.with_value(f);
+        let all = caught(py, || all)?;
+        let view = |(y, steps)| match alias.view(steps, version, y) {
+            Ok(view) => PyTensor::shared(view),
+            Err(copy) => PyTensor::of(Value::Fixed(copy)),
+        };
+        let views = all.into_iter().map(|seen| Ok(view(seen)));
+        Ok(list(py, views)?.into_any().unbind())
+    }
+
+    /// Becomes what another tensor is.
+    pub(crate) fn become_other(&self, other: PyTensor) -> PyResult<()> {
+        if self.as_leaf().is_some() {
+            return Err(PyRuntimeError::new_err("a leaf stays what it is; take a view of it"));
+        }
+        self.replace(other.value.into_inner().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    }
+
+    /// Whether something was written to its storage.
+    pub(crate) fn is_written(&self) -> bool {
+        match &*self.value() {
+            Value::Shared(alias) => alias.version() > 0,
+            Value::Fixed(_) | Value::Place(_) => false,
+        }
+    }
+
+    /// Whether both are the same elements of one storage.
+    pub(crate) fn is_same(&self, other: &PyTensor) -> bool {
+        match (&*self.value(), &*other.value()) {
+            (Value::Shared(a), Value::Shared(b)) => a.is_same(b),
+            _ => false,
+        }
+    }
+
+    /// Replaces the values by others of the same shape and dtype.
+    pub(crate) fn write(&self, py: Python<'_>, value: &Tensor) -> PyResult<()> {
+        self.alias().write(py, value, false)
+    }
+
+    /// Writes a number or a tensor, broadcast to this shape.
+    pub(crate) fn fill(&self, py: Python<'_>, value: Ready) -> PyResult<()> {
+        let (t, is_number) = (self.tensor(), matches!(value, Ready::Number(_)));
+        self.alias().write(py, &filling(py, value, &t)?, is_number)
     }
 
     /// The leaf it is.
     #[inline(never)]
     pub(crate) fn as_leaf(&self) -> Option<Arc<Leaf>> {
         match &*self.value() {
-            Value::Fixed(_) => None,
+            Value::Fixed(_) | Value::Shared(_) => None,
             Value::Place(leaf) => Some(leaf.clone()),
         }
     }
@@ -128,6 +289,15 @@ impl PyTensor {
         tensor(data, dtype, device, requires_grad)
     }
 
+    /// An attribute that is not there: the error says how the same is written. Python's own search comes before, which
+    /// takes less time than with a method of Python of this name.
+    fn __getattr__(slf: &Bound<'_, PyTensor>, name: &str) -> PyResult<Py<PyAny>> {
+        let kind = slf.get_type().name()?;
+        let way = slf.py().import("zyx._aliases")?.getattr("elsewhere")?.call1((name,))?;
+        let text = format!("'{kind}' object has no attribute '{name}'{way}");
+        Err(PyAttributeError::new_err(text))
+    }
+
     /// The extents of the axes.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -173,16 +343,14 @@ impl PyTensor {
 
     /// With the axes in reverse order.
     #[getter(T)]
-    fn transposed(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        let t = self.tensor();
-        let axes: Vec<isize> = (0..t.rank() as isize).rev().collect();
-        caught(py, || t.permute(axes)).map(PyTensor::new)
+    fn transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.view(py, &|t| views::reversed(t))
     }
 
     /// With the last two axes exchanged.
     #[getter(mT)]
-    fn matrix_transposed(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        caught(py, || self.tensor().transpose(-1, -2)).map(PyTensor::new)
+    fn matrix_transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.view(py, &|t| views::exchanged(t, -1, -2, t.transpose(-1, -2)))
     }
 
     /// The only element as a number of Python.
@@ -280,13 +448,13 @@ impl PyTensor {
         }
     }
 
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let t = self.tensor();
+    fn __iter__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, t) = (slf.py(), slf.get().tensor());
         let Some(&n) = t.shape().first() else {
             return Err(PyTypeError::new_err("iteration over a tensor without axes"));
         };
         // One by one, as they are asked for.
-        let row = Bound::new(py, PyTensor::new(t.clone()))?.getattr("__getitem__")?;
+        let row = slf.getattr("__getitem__")?;
         let builtins = py.import("builtins")?;
         builtins.getattr("map")?.call1((row, builtins.getattr("range")?.call1((n,))?))
     }
@@ -356,11 +524,11 @@ impl PyTensor {
         (make, arguments).into_pyobject(py)
     }
 
-    /// The same values; of a leaf the leaf itself.
+    /// The same elements; of a leaf the leaf itself.
     fn __copy__(slf: Py<PyTensor>, py: Python<'_>) -> PyResult<Py<PyTensor>> {
-        match &*slf.get().value() {
-            Value::Fixed(tensor) => Py::new(py, PyTensor::of(Value::Fixed(tensor.clone()))),
-            Value::Place(_) => Ok(slf.clone_ref(py)),
+        match slf.get().as_leaf() {
+            None => Py::new(py, PyTensor::shared(slf.get().alias())),
+            Some(_) => Ok(slf.clone_ref(py)),
         }
     }
 
@@ -372,7 +540,7 @@ impl PyTensor {
     ) -> PyResult<Py<PyAny>> {
         let _ = memo;
         let Some(param) = slf.get().param() else {
-            return Ok(PyTensor::__copy__(slf, py)?.into_any());
+            return Ok(Py::new(py, PyTensor::of(Value::Fixed(slf.get().tensor())))?.into_any());
         };
         let value = param.tensor().detach();
         let fresh = if param.is_state() { Param::state(value) } else { Param::new(value) };
@@ -383,19 +551,18 @@ impl PyTensor {
         }
     }
 
-    /// On another device, in another dtype, or both: as words, by name, or as those of a tensor. The
-    /// other options of PyTorch change nothing, as tensors do not.
+    /// On another device, in another dtype, or both: as words, by name, or as those of a tensor; the tensor itself if it
+    /// is that already, unless `copy=True`.
     #[pyo3(signature = (*target, dtype=None, device=None, non_blocking=false, copy=false))]
     fn to(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, PyTensor>,
         target: &Bound<'_, PyTuple>,
         dtype: Option<DTypeArg>,
         device: Option<DeviceArg>,
         non_blocking: bool,
         copy: bool,
-    ) -> PyResult<PyTensor> {
-        let (_, t) = ((non_blocking, copy), self.tensor());
+    ) -> PyResult<Py<PyTensor>> {
+        let (py, _, t) = (slf.py(), non_blocking, slf.get().tensor());
         let mut dtype = dtype.map(|dtype| dtype.or(t.dtype()));
         let mut device = device.map(DeviceArg::open).transpose()?;
         for item in target.iter().filter(|item| !item.is_none()) {
@@ -408,15 +575,23 @@ impl PyTensor {
         if target.is_empty() && dtype.is_none() && device.is_none() {
             return Err(PyTypeError::new_err("to() missing a device or dtype"));
         }
+        let is_here = device.as_ref().is_none_or(|device| device == t.device());
+        if !copy && is_here && dtype.is_none_or(|dtype| dtype == t.dtype()) {
+            return Ok(slf.clone().unbind());
+        }
         let t = dtype.map_or(t.clone(), |dtype| t.cast(dtype));
-        caught(py, || device.map_or(Ok(t.clone()), |device| t.to_device(&device)))
-            .map(PyTensor::new)
+        let found = caught(py, || device.map_or(Ok(t.clone()), |device| t.to_device(&device)))?;
+        Py::new(py, PyTensor::new(found))
     }
 
     /// On the device `cpu`.
-    fn cpu(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        let (t, device) = (self.tensor(), DeviceArg::Spec("cpu".to_owned()).open()?);
-        caught(py, || t.to_device(&device)).map(PyTensor::new)
+    fn cpu(slf: &Bound<'_, PyTensor>) -> PyResult<Py<PyTensor>> {
+        let (py, t, device) =
+            (slf.py(), slf.get().tensor(), DeviceArg::Spec("cpu".to_owned()).open()?);
+        if device == *t.device() {
+            return Ok(slf.clone().unbind());
+        }
+        Py::new(py, PyTensor::new(caught(py, || t.to_device(&device))?))
     }
 
     /// Computes the value; gives the tensor itself.
@@ -439,9 +614,14 @@ impl PyTensor {
         } else if t.is_tracked() && !requires_grad {
             return Bound::new(py, PyTensor::new(t.detach()));
         } else if requires_grad && !t.is_tracked() {
-            let leaf = PyTensor::leaf(t, true)?.0.into_inner();
-            *slf.get().0.write().unwrap_or_else(PoisonError::into_inner) =
-                leaf.unwrap_or_else(PoisonError::into_inner);
+            let made = PyTensor::leaf(t, true)?;
+            if let (Value::Shared(alias), Some(leaf)) = (&*slf.get().value(), made.as_leaf())
+                && !leaf.adopt(alias)
+            {
+                alias.cut();
+            }
+            let made = made.value.into_inner().unwrap_or_else(PoisonError::into_inner);
+            slf.get().replace(made);
         }
         Ok(slf)
     }
@@ -472,7 +652,7 @@ impl PyTensor {
         let t = self.tensor();
         match t.dtype().is_float() {
             true => PyTensor::leaf(t, true),
-            false => Ok(PyTensor::of(Value::Fixed(t.tracked()))),
+            false => Ok(PyTensor::new(t.tracked())),
         }
     }
 
@@ -548,6 +728,18 @@ fn call_rule(
 #[derive(Debug)]
 pub(crate) struct PyParameter;
 
+/// The leaf of a parameter that is made of a tensor, whose memory both share then, or of other data.
+fn leaf_sharing(data: &Bound<'_, PyAny>, make: fn(Tensor) -> Param) -> PyResult<Arc<Leaf>> {
+    let value = data.extract::<TensorArg>()?.ready(&default_device()?)?;
+    let leaf = Leaf::of(make(value));
+    if let Ok(given) = data.cast::<PyTensor>()
+        && given.get().as_leaf().is_none()
+    {
+        let _ = leaf.adopt(&given.get().alias());
+    }
+    Ok(leaf)
+}
+
 /// The object of a parameter.
 pub(crate) fn parameter(py: Python<'_>, param: Param) -> PyResult<Py<PyParameter>> {
     let base = PyTensor::of(Value::Place(Leaf::of(param)));
@@ -565,33 +757,26 @@ impl PyParameter {
     /// `Parameter(data, requires_grad=True)`; without gradients it is frozen.
     #[new]
     #[pyo3(signature = (data, requires_grad=true))]
-    fn make(data: TensorArg, requires_grad: bool) -> PyResult<PyClassInitializer<PyParameter>> {
-        let param = Param::new(data.ready(&default_device()?)?);
-        param.set_trainable(requires_grad);
-        let base = PyTensor::of(Value::Place(Leaf::of(param)));
+    fn make(
+        data: &Bound<'_, PyAny>,
+        requires_grad: bool,
+    ) -> PyResult<PyClassInitializer<PyParameter>> {
+        let leaf = leaf_sharing(data, Param::new)?;
+        leaf.param.set_trainable(requires_grad);
+        let base = PyTensor::of(Value::Place(leaf));
         Ok(PyClassInitializer::from(base).add_subclass(PyParameter))
     }
 
     /// State, as running statistics are.
     #[staticmethod]
-    fn _state(py: Python<'_>, data: TensorArg) -> PyResult<Py<PyParameter>> {
-        parameter(py, Param::state(data.ready(&default_device()?)?))
+    fn _state(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Py<PyParameter>> {
+        let leaf = leaf_sharing(data, Param::state)?;
+        parameter(py, leaf.param.clone())
     }
 
     /// The tensor it holds now.
     fn tensor(slf: &Bound<'_, PyParameter>) -> PyResult<PyTensor> {
         Ok(PyTensor::new(place(slf)?.tensor()))
-    }
-
-    /// The value it holds now, without history. Assigning replaces it.
-    #[getter]
-    fn data(slf: &Bound<'_, PyParameter>) -> PyResult<PyTensor> {
-        Ok(PyTensor::new(place(slf)?.tensor().detach()))
-    }
-
-    #[setter]
-    fn set_data(slf: &Bound<'_, PyParameter>, value: TensorArg) -> PyResult<()> {
-        PyParameter::set(slf, value)
     }
 
     /// Replaces the value; shape, dtype and device stay.

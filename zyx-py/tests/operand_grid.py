@@ -509,6 +509,7 @@ _WHY = {
     "is_warn_always_enabled module_load record_stream retain_grad seed set_anomaly_enabled set_default_device set_default_dtype "
     "set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads "
     "set_rng_state set_warn_always storage_offset summary use_deterministic_algorithms",
+    "is about memory, whose tests are in test_writes.py": "is_contiguous",
     "PyTorch has nothing like it": "decode_float8 encode_float8 einsum_path linear_recurrence",
 }
 UNCALLED = {name: why for why, names in _WHY.items() for name in names.split()}

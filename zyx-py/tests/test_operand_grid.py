@@ -105,7 +105,10 @@ def test_differences_are_needed():
 def from_method(item, name):
     """Whether a function is the method of `Tensor` of that name."""
     method = getattr(zyx.Tensor, name, None)
-    return method is not None and (item is method or item is _with_input(method))
+    if method is None:
+        return False
+    # Or with a parameter `inplace`.
+    return item in (method, _with_input(method)) or getattr(item, "__wrapped__", None) is _with_input(method)
 
 
 def test_every_function_is_called():
@@ -122,7 +125,9 @@ def test_every_function_is_called():
             name = bare if space == "m" else f"{space}.{bare}"
             known.add(name)
             # A second name is the same function; so are most of `nn.functional` methods of `Tensor`.
-            if id(item) not in recipes and name not in UNCALLED and not (space == "F" and from_method(item, bare)):
+            # Those that write are in test_writes.py.
+            writes = name.endswith("_") and name not in ("where_", "requires_grad_")
+            if id(item) not in recipes and name not in UNCALLED and not writes and not (space == "F" and from_method(item, bare)):
                 missing.append(name)
     assert not missing, f"without a line in RECIPES or a reason in UNCALLED: {missing}"
     assert not set(UNCALLED) - known, f"no functions: {sorted(set(UNCALLED) - known)}"
@@ -144,7 +149,8 @@ def layouts(array):
     yield np.full_like(array, 2), zyx.full(array.shape, 2 if dtype != "bool" else True, dtype=dtype)
 
 
-@pytest.mark.parametrize("name", [name for name in calls() if name not in ("tracked", "to_bytes")])
+# A view of strides that do not fit is an error.
+@pytest.mark.parametrize("name", [name for name in calls() if name not in ("tracked", "to_bytes", "view")])
 def test_elements_alone_count(name):
     # A case of each call, by chance but always the same, and one operand of it held in three other ways.
     function, wrong = lookup(LIBRARY, name), []

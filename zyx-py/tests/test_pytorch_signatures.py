@@ -13,12 +13,10 @@ from pytorch_signatures import FILE
 GAPS = pathlib.Path(__file__).with_name("data") / "pytorch_gaps.txt"
 # Parameters that no function of zyx has, and why.
 NOWHERE = {
-    "out": "tensors never change",
     "layout": "there are no sparse tensors",
     "pin_memory": "copies need no preparation",
     "names": "axes have no names",
     "self": "the tensor itself",
-    "inplace": "an option of nn.functional and of layers",
     "memory_format": "how a tensor is stored is no matter of its users",
 }
 MODULES = {

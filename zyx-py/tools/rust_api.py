@@ -238,6 +238,7 @@ ELSEWHERE = {
     "read_async": "`numpy()` in a thread of its own",
     "realize_replacing": "optimizers, which give up their old state by themselves",
     "is_tracked": "the attribute `requires_grad`",
+    "vmap_many": "`vmap`; what a function writes to its arguments is further results",
 }
 
 
@@ -305,6 +306,22 @@ PYTHON_ONLY = {
 } | {f"{kind}Pad{axes}d": "`Pad`" for kind in ("Circular", "Constant", "Reflection", "Replication", "Zero") for axes in (1, 2, 3)}  # fmt: skip
 
 
+# Methods that write, beside those of `_writes.py` that write what a method of another name gives.
+WRITES = {
+    "copy_": "a new value", "zero_": "`zeros_like`", "fill_diagonal_": "`diagonal_scatter`", "detach_": "`detach`",
+    "apply_": "`to_vec`, `from_slice`", "share_memory_": "nothing", "normal_": "`normal`", "uniform_": "`rand_range`",
+    "random_": "`randint`", "exponential_": "`exponential`", "geometric_": "`geometric`", "cauchy_": "`cauchy`",
+    "log_normal_": "`lognormal`", "is_contiguous": "nothing: views share no memory", "fill_": "`full_like`",
+}  # fmt: skip
+
+
+def writing(name):
+    """What a method that writes is in Rust, where tensors never change."""
+    if name in WRITES:
+        return WRITES[name]
+    return f"`{name[:-1]}`, which gives a new tensor" if name.endswith("_") else None
+
+
 def second_names(text):
     """What a stub gives a second name: `name = other`."""
     found = dict(re.findall(r"^ *(\w+) = (\w+)$", text, re.M))
@@ -317,7 +334,7 @@ def python_names():
     core, top = STUB.read_text(), (package / "__init__.pyi").read_text()
     layers = (package / "nn" / "__init__.pyi").read_text()
     names = bound() | set(re.findall(r"^def (\w+)", core + top, re.M)) | set(re.findall(r"^from \._(?:grad_mode|types|summary) import (\w+)", top, re.M))
-    found = {name: PYTHON_ONLY.get(name) for name in names - rust if not name.startswith("_")}
+    found = {name: PYTHON_ONLY.get(name, writing(name)) for name in names - rust if not name.startswith("_")}
     found |= {name: PYTHON_ONLY.get(name) for name in set(re.findall(r"^class (\w+)", layers, re.M)) - set(types("nn"))}
     # Names in the part that `python_stubs.py` writes are made in Python.
     for text in (core, top, layers):

@@ -6,7 +6,7 @@ use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{DType, Result, Tensor};
 
-/// How many boxes are compared at once.
+/// Boxes that are compared at once.
 const LANES: usize = 16;
 
 /// Boxes in groups: the two corners and the area of each.
@@ -24,7 +24,7 @@ impl Boxes {
     fn push(&mut self, corners: [f32; 4]) {
         let lane = self.count % LANES;
         if lane == 0 {
-            // What has no area overlaps nothing.
+            // Empty boxes overlap nothing.
             self.groups.push([[0.0; LANES]; 5]);
         }
         if let Some(group) = self.groups.last_mut() {

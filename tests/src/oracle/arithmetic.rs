@@ -165,6 +165,8 @@ fn unary_range(op: UnaryOp, low: f64, high: f64) -> Option<(f64, f64)> {
         _ if point => (f(low), f(low)),
         U::Abs | U::Cosh if low < 0.0 && high > 0.0 => (f(0.0), f(low).max(f(high))),
         U::Recip if low <= 0.0 && high >= 0.0 => return None,
+        // Defined between the ends alone.
+        _ if low < 0.0 && high > 0.0 && f(low).is_nan() && !f(0.0).is_nan() => return None,
         U::Sin | U::Cos => around(&f),
         U::Tan => {
             let branch = |x: f64| (x / std::f64::consts::PI + 0.5).floor();

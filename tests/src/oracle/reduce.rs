@@ -232,7 +232,9 @@ impl Array {
             out.data[flat] = terms.map_or(Val::Unknown, |terms| {
                 let top = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 let sum: f64 = terms.iter().map(|x| (x - top).exp()).sum();
-                let scale = terms.iter().fold(1.0, |scale: f64, x| scale.max(x.abs()));
+                // Terms far below the largest add nothing, however large they are.
+                let scale = terms.iter().filter(|x| top - **x < 1000.0);
+                let scale = scale.fold(1.0, |scale: f64, x| scale.max(x.abs()));
                 let error = STEPS * terms.len() as f64 * ulp(wide, scale);
                 Val::about(self.dtype, top + sum.ln(), error)
             });

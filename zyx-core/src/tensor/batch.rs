@@ -63,6 +63,33 @@ impl Tensor {
         out_axis: isize,
     ) -> Result<Tensor> {
         let _here = composed();
+        let one = |x: &[Tensor]| Ok(vec![f(x)?]);
+        let mut all = Tensor::vmap_many(one, inputs, in_axes)?;
+        all.remove(0).movedim([0], [out_axis]).named(OP)
+    }
+
+    /// [`Tensor::vmap`] of a function with several results, all of which have the axis of examples in front.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// let ends = |x: &[Tensor]| Ok(vec![x[0].max(..)?, x[0].min(..)?]);
+    /// let found = Tensor::vmap_many(ends, &[&x], &[Some(0)])?;
+    /// assert_eq!(found[0].to_vec::<f32>()?, [2.0, 4.0]);
+    /// assert_eq!(found[1].to_vec::<f32>()?, [1.0, 3.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::vmap`].
+    #[track_caller]
+    pub fn vmap_many(
+        f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+        inputs: &[&Tensor],
+        in_axes: &[Option<isize>],
+    ) -> Result<Vec<Tensor>> {
+        let _here = composed();
         if inputs.len() != in_axes.len() {
             let reason = format!("{} axes for {} inputs", in_axes.len(), inputs.len());
             return Err(Tensor::argument_error(OP, reason));
@@ -87,9 +114,9 @@ impl Tensor {
             let reason = "no input has an axis of examples".to_owned();
             return Err(Tensor::argument_error(OP, reason));
         };
-        let y = f(&given)?;
-        let all = Batch::new(n, pairs).all_of(&y).named(OP)?;
-        all.movedim([0], [out_axis]).named(OP)
+        let found = f(&given)?;
+        let mut batch = Batch::new(n, pairs);
+        found.iter().map(|y| batch.all_of(y).named(OP)).collect()
     }
 
     /// A tensor of the shape of what follows the first axis, without a value.

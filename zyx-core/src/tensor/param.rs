@@ -17,7 +17,7 @@ use crate::runtime::Device;
 use crate::schedule;
 use crate::shape::Shape;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard, TryLockError, Weak};
 
 /// A shared place for a tensor that training replaces. Clones are the same place.
@@ -37,6 +37,8 @@ pub struct Param(Arc<Place>);
 #[derive(Debug)]
 struct Place {
     value: RwLock<Tensor>,
+    /// How often the value was replaced; raised while `value` is locked.
+    version: AtomicU64,
     trainable: AtomicBool,
     /// Made as state, whatever is frozen and unfrozen later.
     state: bool,
@@ -100,6 +102,7 @@ impl Param {
         let id = next.unwrap_or(u32::MAX);
         Param(Arc::new(Place {
             value: RwLock::new(leaf(value, trainable, id)),
+            version: AtomicU64::new(0),
             trainable: AtomicBool::new(trainable),
             state: !trainable,
             id,
@@ -191,6 +194,22 @@ impl Param {
         place.0.value.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// How often the value was replaced, by [`Param::set`] and by whatever else replaces it: views of the value
+    /// are out of date when it has risen.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Param::new(Tensor::zeros([2], DType::F32, &device));
+    /// assert_eq!(weight.version(), 0);
+    /// weight.set(&Tensor::ones([2], DType::F32, &device))?;
+    /// assert_eq!(weight.version(), 1);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn version(&self) -> u64 {
+        self.root().0.version.load(Relaxed)
+    }
+
     /// Replaces the value. History does not come along: the new value is a leaf, pending if the
     /// tensor is.
     ///
@@ -223,6 +242,7 @@ impl Param {
             return Err(Tensor::argument_error("set", reason));
         }
         let old = std::mem::replace(&mut *place, leaf(value, root.is_trainable(), root.0.id));
+        root.0.version.fetch_add(1, Relaxed);
         // What the old value owns is freed after the lock.
         drop(place);
         drop(old);
@@ -257,6 +277,7 @@ impl Param {
             value.realize().named("convert")?;
         }
         *place = leaf(&value, root.is_trainable(), root.0.id);
+        root.0.version.fetch_add(1, Relaxed);
         drop(place);
         if self.name().is_some() {
             schedule::note_name(device, self);
@@ -294,6 +315,7 @@ impl Param {
         root.0.trainable.store(trainable, Relaxed);
         let value = leaf(&place, trainable, root.0.id);
         *place = value;
+        root.0.version.fetch_add(1, Relaxed);
     }
 
     /// Whether it was made as state (running statistics, counts) and not as something to train: a

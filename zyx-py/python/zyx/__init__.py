@@ -5,7 +5,8 @@
     >>> loss = (x @ x.T).relu().sum()
     >>> loss.gradient(x)
 
-Tensors never change and are computed when a value is needed. Every method of `Tensor` is also a
+Tensors are computed when a value is needed. Views share memory and methods `name_` write, as in
+PyTorch. Every method of `Tensor` is also a
 function of this module: `zyx.exp(x)` is `x.exp()`, `zyx.zeros(2, 3)` is `Tensor.zeros(2, 3)`.
 Submodules are imported at their first use: `zyx.nn`, `zyx.optim`, `zyx.linalg`, `zyx.utils` and the others of `_SUBMODULES`.
 """
@@ -77,6 +78,9 @@ _ELSEWHERE = {
     "set_printoptions": "numpy.set_printoptions, and print x.numpy()",
     "profiler": "device.set_profiling(True) and device.profile()",
 }
+
+
+_names.take_out(globals(), _names._OUT)
 
 
 # What `nn` and `optim` make their classes and schedules of is no name of this module.

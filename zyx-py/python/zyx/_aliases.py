@@ -1,7 +1,7 @@
 """Methods of `Tensor` that PyTorch and NumPy have, made of others, and what a name that is not there is in zyx."""
 
-from . import _names
-from ._core import Tensor, is_grad_enabled
+from . import _names, _writes
+from ._core import Tensor
 from ._steps import in_steps
 
 ALIASES = {
@@ -57,11 +57,6 @@ def size(self):
     found = Size(self.numel())
     found._shape = self.shape
     return found
-
-
-def data(self):
-    """The values without history. Of a parameter it may be assigned."""
-    return self.detach()
 
 
 def _tensor(other):
@@ -205,13 +200,8 @@ ELSEWHERE = {
     "grad_fn": "nothing: gradients are computed from the graph",
     "storage": "x.to_bytes() or x.numpy()", "untyped_storage": "x.to_bytes() or x.numpy()", "data_ptr": "x.__dlpack__()",
     "stride": "nothing: how a tensor is stored is no matter of its users",
-    "is_contiguous": "nothing: how a tensor is stored is no matter of its users",
-    "apply_": "operations of tensors, or y = zyx.tensor(f(x.numpy()))",
-    "copy_": "x = y.clone(), or p.set(y) of a parameter",
-    "zero_": "x = x.zeros_like(); for gradients optimizer.zero_grad() or p.grad = None",
-    "map_": "operations of tensors",
-    "random_": "zyx.randint(..)", "normal_": "zyx.randn(..), or zyx.nn.init.normal_(p)",
-    "uniform_": "zyx.rand(..), or zyx.nn.init.uniform_(p)", "fill_": "x = zyx.full_like(x, value)",
+    "map_": "operations of tensors, as x.copy_(f(x, y))",
+    "resize_": "x = zyx.empty(shape)", "resize_as_": "x = zyx.empty_like(y)", "set_": "x.data = y",
 }  # fmt: skip
 
 
@@ -220,7 +210,7 @@ def elsewhere(name):
     if name in ELSEWHERE:
         return f"; in zyx: {ELSEWHERE[name]}"
     if name.endswith("_") and not name.startswith("_") and hasattr(Tensor, name[:-1]):
-        return f"; tensors never change: write x = x.{name[:-1]}(..), or p.set(p.{name[:-1]}(..)) of a parameter"
+        return f"; in zyx: x.copy_(x.{name[:-1]}(..))"
     return ""
 
 
@@ -234,23 +224,6 @@ def ways(module, known):
     return missing
 
 
-def _missing(self, name):
-    raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{elsewhere(name)}")
-
-
-def _no_assignment(self, key, value):
-    raise TypeError("tensors never change: write x = x.index_put(key, value), x.masked_fill(mask, number) or zyx.where(..)")
-
-
-def _in_place(operator):
-    def assigned(self, other):
-        value = operator(self, other)
-        # Within no_grad what is assigned to is the leaf, as a step by hand means it; elsewhere there is a new tensor.
-        return self if not is_grad_enabled() and self._assign(value) else value
-
-    return assigned
-
-
 def install():
     """Gives the class `Tensor` these names."""
     _names.install()
@@ -260,7 +233,5 @@ def install():
         setattr(Tensor, method.__name__, method)
     _randint.__name__ = _randint.__qualname__ = "randint"
     Tensor.randint = staticmethod(_randint)
-    for name in ("add", "sub", "mul", "truediv"):
-        setattr(Tensor, f"__i{name}__", _in_place(getattr(Tensor, f"__{name}__")))
-    Tensor.__setitem__ = _no_assignment
-    Tensor.size, Tensor.data, Tensor.__getattr__ = property(size), property(data), _missing
+    _writes.install()
+    Tensor.size = property(size)

@@ -48,7 +48,7 @@ Generator: TypeAlias = Rng
 Bytes: TypeAlias = bytes
 
 class Tensor:
-    """An immutable n-dimensional array on a device, computed when it is needed.
+    """An n-dimensional array on a device, computed when it is needed.
 
     `Tensor(data, dtype=None, device=None, requires_grad=False)` copies numbers, nested lists, NumPy
     arrays and whatever exports memory. Integers become `int64` and floats `float32` unless a dtype
@@ -185,6 +185,18 @@ class Tensor:
     def __rlshift__(self, other: Operand) -> Tensor: ...
     def __rshift__(self, other: Operand) -> Tensor: ...
     def __rrshift__(self, other: Operand) -> Tensor: ...
+    def __iadd__(self, other: Operand) -> Tensor: ...
+    def __isub__(self, other: Operand) -> Tensor: ...
+    def __imul__(self, other: Operand) -> Tensor: ...
+    def __itruediv__(self, other: Operand) -> Tensor: ...
+    def __ifloordiv__(self, other: Operand) -> Tensor: ...
+    def __imod__(self, other: Operand) -> Tensor: ...
+    def __ipow__(self, other: Operand) -> Tensor: ...
+    def __iand__(self, other: Operand) -> Tensor: ...
+    def __ior__(self, other: Operand) -> Tensor: ...
+    def __ixor__(self, other: Operand) -> Tensor: ...
+    def __ilshift__(self, other: Operand) -> Tensor: ...
+    def __irshift__(self, other: Operand) -> Tensor: ...
     def __lt__(self, other: Operand) -> Tensor: ...
     def __le__(self, other: Operand) -> Tensor: ...
     def __gt__(self, other: Operand) -> Tensor: ...
@@ -198,6 +210,7 @@ class Tensor:
     def __abs__(self) -> Tensor: ...
     def __invert__(self) -> Tensor: ...
     def __getitem__(self, key: Any) -> Tensor: ...
+    def __setitem__(self, key: Any, value: Operand) -> None: ...
     def __contains__(self, value: Operand) -> _bool: ...
     def __len__(self) -> _int: ...
     def __iter__(self) -> Iterator[Tensor]: ...
@@ -334,6 +347,7 @@ class Tensor:
 
     def bitcast(self, dtype: DTypeLike) -> Tensor:
         """The bits of the elements read as another dtype of the same width."""
+        # view: views::bits(t.bitcast(dtype))
 
     def neg(self) -> Tensor:
         """`-x`; wraps on integers, bools count as integers."""
@@ -622,7 +636,8 @@ class Tensor:
         # by hand
 
     def detach(self) -> Tensor:
-        """The same values, cut off from the history and untracked: no gradient flows back."""
+        """The same elements without history: no gradient flows back. A write to the one changes the other."""
+        # by hand
 
     def realize(self) -> Tensor:
         """Computes the value, if it is not there yet. Gives the tensor itself."""
@@ -639,34 +654,39 @@ class Tensor:
 
     def reshape(self, *shape: Ints) -> Tensor:
         """The same elements, in row-major order, with another shape."""
-        # rust: create::reshape(t, &shape)
+        # view: views::reshaped(create::reshape(t, &shape))
 
     def flatten(self, start_axis: Axis = 0, end_axis: Axis = -1) -> Tensor:
         """The axes from `start_axis` to `end_axis` (inclusive) as one; all of them if none is named."""
-        # rust: forms::flatten(t, start_axis, end_axis)
+        # view: views::reshaped(forms::flatten(t, start_axis, end_axis))
 
     def flatten_axes(self, start_axis: Axis = 0, end_axis: Axis = -1) -> Tensor:
         """The axes from `start` to `end` (inclusive) merged into one."""
+        # view: views::reshaped(t.flatten_axes(start_axis, end_axis))
 
     def permute(self, *axis: AxisList) -> Tensor:
         """The axes in another order: axis `i` of the result is axis `axes[i]` of this."""
+        # view: views::permuted(t, &axis, t.permute(&axis))
 
     def transpose(self, axis0: Axis = -2, axis1: Axis = -1) -> Tensor:
         """Two axes exchanged."""
+        # view: views::exchanged(t, axis0, axis1, t.transpose(axis0, axis1))
 
     def t(self) -> Tensor:
         """The last two axes exchanged; all axes reversed below rank 2 (so: unchanged)."""
+        # view: views::exchanged(t, if t.rank() < 2 { -1 } else { -2 }, -1, Ok(t.t()))
 
     def expand(self, *shape: Ints) -> Tensor:
         """Axes of extent 1 repeated to `shape`; missing leading axes are added."""
-        # rust: create::expand(t, &shape)
+        # view: views::expanded(create::expand(t, &shape))
 
     def unsqueeze(self, axis: Axis) -> Tensor:
         """A new axis of extent 1 before `axis`; -1 adds it at the end."""
+        # view: views::reshaped(t.unsqueeze(axis))
 
     def squeeze(self, axis: Axes | None = None) -> Tensor:
         """Without those of the axes that have extent 1; of all axes if none is named."""
-        # rust: forms::squeeze(t, axis)
+        # view: views::reshaped(forms::squeeze(t, axis.clone()))
 
     def pad(self, padding: Pads) -> Tensor:
         """Zeros added before and after each axis."""
@@ -676,16 +696,19 @@ class Tensor:
 
     def shrink(self, ranges: Pads) -> Tensor:
         """The block from `ranges[i].0` up to `ranges[i].1` along each axis."""
+        # view: views::shrunk(&ranges.iter().map(|range| range.0).collect::<Vec<_>>(), t.shrink(&ranges))
 
     def slice(self, axis: Axis, start: Size = 0, end: Size | None = None) -> Tensor:
         """The elements of one axis within a range, as `x.slice(1, 2..5)`."""
-        # rust: create::slice(t, axis, start, end)
+        # view: views::sliced(t, axis, start, 1, create::slice(t, axis, start, end))
 
     def stride(self, axis: Axis, start: Size = 0, step: Size = 1) -> Tensor:
         """Every `step`-th element of one axis, from `start` on."""
+        # view: views::sliced(t, axis, start, step, t.stride(axis, start, step))
 
     def select_index(self, axis: Axis, position: Axis) -> Tensor:
         """One position of an axis; the axis disappears."""
+        # view: views::selected(t, axis, position, t.select_index(axis, position))
 
     def flip(self, *axis: Axes) -> Tensor:
         """The order of elements along the axes reversed."""
@@ -702,10 +725,11 @@ class Tensor:
         """Pieces of extent `size` along an axis, the last one smaller if need be; or of the extents that
         a list gives.
         """
-        # rust: forms::split(t, &size, axis)
+        # views: views::parts(t, axis, None, forms::split(t, &size, axis))
 
     def chunk(self, n: Size, axis: Axis = 0) -> list[Tensor]:
         """`n` pieces along an axis, the first ones larger by one if it does not divide."""
+        # views: views::parts(t, axis, None, t.chunk(n, axis))
 
     def repeat(self, *times: Sizes) -> Tensor:
         """The tensor repeated `times[i]` times along each axis; more numbers than axes make new axes in
@@ -717,7 +741,10 @@ class Tensor:
         """The same values on another device."""
 
     def contiguous(self) -> Tensor:
-        """The tensor stored as it is: a point at which fusion stops."""
+        """The elements next to each other in row-major order, stored as they are: a point at which fusion stops. The same
+        memory if they are so already, else a copy.
+        """
+        # by hand
 
     # normalize.rs
 
@@ -993,43 +1020,48 @@ class Tensor:
 
     def movedim(self, source: AxisList, destination: AxisList) -> Tensor:
         """The axes of `source` moved to the places of `destination`, the others keeping their order."""
+        # view: views::moved(t, &source, &destination, t.movedim(&source, &destination))
 
     def swapaxes(self, a: Axis, b: Axis) -> Tensor:
         """Two axes exchanged; the same as `transpose`."""
+        # view: views::exchanged(t, a, b, t.swapaxes(a, b))
 
     def unflatten(self, axis: Axis, dims: Ints) -> Tensor:
         """An axis split into several of the given extents, of which one may be -1."""
-        # rust: forms::unflatten(t, axis, &dims)
+        # view: views::reshaped(forms::unflatten(t, axis, &dims))
 
     def unfold(self, axis: Axis, size: Size, step: Size) -> Tensor:
         """Windows of `size` elements, `step` apart, along an axis; their elements form a new last axis."""
+        # view: views::unfolded(t, axis, size, step, t.unfold(axis, size, step))
 
     def narrow(self, axis: Axis, start: Size, length: Size) -> Tensor:
         """`length` elements along an axis from `start` on."""
+        # view: views::sliced(t, axis, start, 1, t.narrow(axis, start, length))
 
     def unbind(self, axis: Axis = 0) -> list[Tensor]:
         """The slices along an axis, without it."""
+        # views: views::entries(t, axis, t.unbind(axis))
 
     def tensor_split(self, positions: Sections, axis: Axis = 0) -> list[Tensor]:
         """Pieces along an axis that begin at 0 and at each of `positions`, in order; a piece that
         would end before it begins is empty. A number instead of a list is how many pieces, the first
         ones larger by one if it does not divide.
         """
-        # rust: forms::tensor_split(t, &positions, axis)
+        # views: views::parts(t, axis, forms::starts(&positions), forms::tensor_split(t, &positions, axis))
 
     def hsplit(self, positions: Sections) -> list[Tensor]:
         """Pieces along axis 1 (axis 0 of a vector) that begin at 0 and at each of `positions`; a number is how many
         equal ones.
         """
-        # rust: forms::equal_split("hsplit", t, &positions, isize::from(t.rank() != 1), 1)
+        # views: views::parts(t, isize::from(t.rank() != 1), forms::starts(&positions), forms::equal_split("hsplit", t, &positions, isize::from(t.rank() != 1), 1))
 
     def vsplit(self, positions: Sections) -> list[Tensor]:
         """Pieces along axis 0 of two axes and more; see `hsplit`."""
-        # rust: forms::equal_split("vsplit", t, &positions, 0, 2)
+        # views: views::parts(t, 0, forms::starts(&positions), forms::equal_split("vsplit", t, &positions, 0, 2))
 
     def dsplit(self, positions: Sections) -> list[Tensor]:
         """Pieces along axis 2; see `hsplit`."""
-        # rust: forms::equal_split("dsplit", t, &positions, 2, 3)
+        # views: views::parts(t, 2, forms::starts(&positions), forms::equal_split("dsplit", t, &positions, 2, 3))
 
     def unravel_index(self, shape: Shape) -> tuple[Tensor, ...]:
         """Positions in a flattened tensor of a shape as positions along each of its axes."""
@@ -1037,6 +1069,7 @@ class Tensor:
 
     def split_with_sizes(self, sizes: Sizes, axis: Axis = 0) -> list[Tensor]:
         """Pieces of the given extents along an axis."""
+        # views: views::parts(t, axis, None, t.split_with_sizes(&sizes, axis))
 
     @staticmethod
     def hstack(tensors: Tensors) -> Tensor:
@@ -1056,12 +1089,15 @@ class Tensor:
 
     def atleast_1d(self) -> Tensor:
         """With an axis of extent 1 if it has none."""
+        # view: views::reshaped(Ok(t.atleast_1d()))
 
     def atleast_2d(self) -> Tensor:
         """With axes of extent 1 in front up to two axes."""
+        # view: views::reshaped(Ok(t.atleast_2d()))
 
     def atleast_3d(self) -> Tensor:
         """With axes of extent 1 around up to three axes: a vector is `[1, n, 1]`, a matrix `[m, n, 1]`."""
+        # view: views::reshaped(Ok(t.atleast_3d()))
 
     @staticmethod
     def broadcast_tensors(tensors: Tensors) -> list[Tensor]:
@@ -1069,6 +1105,7 @@ class Tensor:
 
     def broadcast_to(self, *shape: Shape) -> Tensor:
         """Broadcast to a shape; the same as `expand`."""
+        # view: views::expanded(t.broadcast_to(shape.clone()))
 
     @staticmethod
     def block_diag(tensors: Tensors) -> Tensor:
@@ -1078,6 +1115,7 @@ class Tensor:
 
     def diagonal(self, offset: Axis = 0, axis1: Axis = 0, axis2: Axis = 1) -> Tensor:
         """The diagonal of the plane of two axes as a new last axis; `offset` above the main one."""
+        # view: views::diagonal_of(t, offset, axis1, axis2, t.diagonal(offset, axis1, axis2))
 
     def diag_embed(self, offset: Axis = 0, axis1: Axis = -2, axis2: Axis = -1) -> Tensor:
         """Matrices with the elements of the last axis on their diagonal, in the plane of `axis1` and
@@ -2391,7 +2429,7 @@ class Tensor:
 
     def view(self, *shape: Ints) -> Tensor:
         """As `reshape`."""
-        # rust: create::reshape(t, &shape)
+        # strict view: views::reshaped(create::reshape(t, &shape))
 
     def dim(self) -> _int:
         """Number of axes."""
@@ -2419,7 +2457,7 @@ class Tensor:
 
     def ravel(self) -> Tensor:
         """As `flatten`."""
-        # rust: t.flatten()
+        # view: views::reshaped(Ok(t.flatten()))
 
     def where(self, condition: TensorLike, other: Operand) -> Tensor:
         """This tensor's elements where `condition` holds, elsewhere those of `other`."""
@@ -2440,6 +2478,614 @@ class Tensor:
     def bfloat16(self) -> Tensor:
         """The same as `cast("bfloat16")`."""
         # rust: t.cast(DType::BF16)
+
+    # In-place methods, `_writes.py` and `src/writes.rs`.
+
+    def copy_(self, src: Operand | None = None, non_blocking: _bool = False, *, other: Operand | None = None) -> Tensor:
+        """Writes the elements of another tensor or a number, broadcast and converted. Gives the tensor."""
+        # by hand
+
+    def detach_(self) -> Tensor:
+        """Cuts the tensor off its history: no gradient flows through what it was computed from. Gives the tensor."""
+        # by hand
+
+    def fill_(self, value: Operand) -> Tensor:
+        """Every element becomes `value`."""
+        # by hand
+
+    def zero_(self) -> Tensor:
+        """Every element becomes 0."""
+        # by hand
+
+    def fill_diagonal_(self, fill_value: Scalar, wrap: _bool = False) -> Tensor:
+        """The elements whose positions along all axes are equal become `fill_value`."""
+        # by hand
+
+    def normal_(self, mean: _float = 0.0, std: _float = 1.0, *, generator: Generator | None = None) -> Tensor:
+        """Every element is drawn from a normal distribution."""
+        # by hand
+
+    def uniform_(self, *given: _float, generator: Generator | None = None, **named: _float) -> Tensor:
+        """`uniform_(from=0, to=1)`: every element is drawn uniformly from `from` up to `to`."""
+        # by hand
+
+    def random_(self, *given: _int, generator: Generator | None = None, **named: _int) -> Tensor:
+        """`random_(from=0, to)`: every element is drawn from the integers from `from` up to but not including `to`; without
+        limits from those that the dtype holds exactly, from 0.
+        """
+        # by hand
+
+    def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Tensor:
+        """Every element becomes 1 with the probability `p`, else 0."""
+        # by hand
+
+    def exponential_(self, lambd: _float = 1.0, *, generator: Generator | None = None) -> Tensor:
+        """Every element is drawn from an exponential distribution."""
+        # by hand
+
+    def geometric_(self, p: _float, *, generator: Generator | None = None) -> Tensor:
+        """Every element is how often one tries until something of the probability `p` happens."""
+        # by hand
+
+    def cauchy_(self, median: _float = 0.0, sigma: _float = 1.0, *, generator: Generator | None = None) -> Tensor:
+        """Every element is drawn from a Cauchy distribution."""
+        # by hand
+
+    def log_normal_(self, mean: _float = 1.0, std: _float = 2.0, *, generator: Generator | None = None) -> Tensor:
+        """Every element is drawn from a distribution whose logarithm is normal."""
+        # by hand
+
+    def apply_(self, callable: Any) -> Tensor:
+        """Every element becomes what a function of Python gives for it."""
+        # by hand
+
+    def share_memory_(self) -> Tensor:
+        """The tensor itself: other processes get copies."""
+        # by hand
+
+    def is_contiguous(self) -> _bool:
+        """Whether the elements are next to each other in row-major order. What was computed always is."""
+        # by hand
+
+    def abs_(self) -> Tensor:
+        """As `abs`, written into the tensor."""
+        # by hand
+
+    def absolute_(self) -> Tensor:
+        """As `absolute`, written into the tensor."""
+        # by hand
+
+    def acos_(self) -> Tensor:
+        """As `acos`, written into the tensor."""
+        # by hand
+
+    def acosh_(self) -> Tensor:
+        """As `acosh`, written into the tensor."""
+        # by hand
+
+    def add_(self, other: Operand) -> Tensor:
+        """As `add`, written into the tensor."""
+        # by hand
+
+    def addbmm_(self, *given: Any, **named: Any) -> Tensor:
+        """As `addbmm`, written into the tensor."""
+        # by hand
+
+    def addcdiv_(self, x: Operand, y: Operand, value: _float = 1.0) -> Tensor:
+        """As `addcdiv`, written into the tensor."""
+        # by hand
+
+    def addcmul_(self, x: Operand, y: Operand, value: _float = 1.0) -> Tensor:
+        """As `addcmul`, written into the tensor."""
+        # by hand
+
+    def addmm_(self, a: TensorLike, b: TensorLike, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+        """As `addmm`, written into the tensor."""
+        # by hand
+
+    def addmv_(self, *given: Any, **named: Any) -> Tensor:
+        """As `addmv`, written into the tensor."""
+        # by hand
+
+    def addr_(self, *given: Any, **named: Any) -> Tensor:
+        """As `addr`, written into the tensor."""
+        # by hand
+
+    def arccos_(self) -> Tensor:
+        """As `arccos`, written into the tensor."""
+        # by hand
+
+    def arccosh_(self) -> Tensor:
+        """As `arccosh`, written into the tensor."""
+        # by hand
+
+    def arcsin_(self) -> Tensor:
+        """As `arcsin`, written into the tensor."""
+        # by hand
+
+    def arcsinh_(self) -> Tensor:
+        """As `arcsinh`, written into the tensor."""
+        # by hand
+
+    def arctan_(self) -> Tensor:
+        """As `arctan`, written into the tensor."""
+        # by hand
+
+    def arctan2_(self, other: Operand) -> Tensor:
+        """As `arctan2`, written into the tensor."""
+        # by hand
+
+    def arctanh_(self) -> Tensor:
+        """As `arctanh`, written into the tensor."""
+        # by hand
+
+    def asin_(self) -> Tensor:
+        """As `asin`, written into the tensor."""
+        # by hand
+
+    def asinh_(self) -> Tensor:
+        """As `asinh`, written into the tensor."""
+        # by hand
+
+    def atan_(self) -> Tensor:
+        """As `atan`, written into the tensor."""
+        # by hand
+
+    def atan2_(self, other: Operand) -> Tensor:
+        """As `atan2`, written into the tensor."""
+        # by hand
+
+    def atanh_(self) -> Tensor:
+        """As `atanh`, written into the tensor."""
+        # by hand
+
+    def baddbmm_(self, a: TensorLike, b: TensorLike, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+        """As `baddbmm`, written into the tensor."""
+        # by hand
+
+    def bitwise_and_(self, other: Operand) -> Tensor:
+        """As `bitwise_and`, written into the tensor."""
+        # by hand
+
+    def bitwise_left_shift_(self, other: Operand) -> Tensor:
+        """As `bitwise_left_shift`, written into the tensor."""
+        # by hand
+
+    def bitwise_not_(self) -> Tensor:
+        """As `bitwise_not`, written into the tensor."""
+        # by hand
+
+    def bitwise_or_(self, other: Operand) -> Tensor:
+        """As `bitwise_or`, written into the tensor."""
+        # by hand
+
+    def bitwise_right_shift_(self, other: Operand) -> Tensor:
+        """As `bitwise_right_shift`, written into the tensor."""
+        # by hand
+
+    def bitwise_xor_(self, other: Operand) -> Tensor:
+        """As `bitwise_xor`, written into the tensor."""
+        # by hand
+
+    def ceil_(self) -> Tensor:
+        """As `ceil`, written into the tensor."""
+        # by hand
+
+    def clamp_(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+        """As `clamp`, written into the tensor."""
+        # by hand
+
+    def clamp_max_(self, max: Operand) -> Tensor:
+        """As `clamp_max`, written into the tensor."""
+        # by hand
+
+    def clamp_min_(self, min: Operand) -> Tensor:
+        """As `clamp_min`, written into the tensor."""
+        # by hand
+
+    def clip_(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+        """As `clip`, written into the tensor."""
+        # by hand
+
+    def copysign_(self, other: Operand) -> Tensor:
+        """As `copysign`, written into the tensor."""
+        # by hand
+
+    def cos_(self) -> Tensor:
+        """As `cos`, written into the tensor."""
+        # by hand
+
+    def cosh_(self) -> Tensor:
+        """As `cosh`, written into the tensor."""
+        # by hand
+
+    def cumprod_(self, axis: Axis, *, dtype: DTypeLike | None = None) -> Tensor:
+        """As `cumprod`, written into the tensor."""
+        # by hand
+
+    def cumsum_(self, axis: Axis, *, dtype: DTypeLike | None = None) -> Tensor:
+        """As `cumsum`, written into the tensor."""
+        # by hand
+
+    def deg2rad_(self) -> Tensor:
+        """As `deg2rad`, written into the tensor."""
+        # by hand
+
+    def digamma_(self) -> Tensor:
+        """As `digamma`, written into the tensor."""
+        # by hand
+
+    def div_(self, other: Operand, *, rounding_mode: Text | None = None) -> Tensor:
+        """As `div`, written into the tensor."""
+        # by hand
+
+    def divide_(self, other: Operand, *, rounding_mode: Text | None = None) -> Tensor:
+        """As `divide`, written into the tensor."""
+        # by hand
+
+    def elu_(self, alpha: _float = 1.0) -> Tensor:
+        """As `elu`, written into the tensor."""
+        # by hand
+
+    def eq_(self, other: Operand) -> Tensor:
+        """As `eq`, written into the tensor."""
+        # by hand
+
+    def erf_(self) -> Tensor:
+        """As `erf`, written into the tensor."""
+        # by hand
+
+    def erfc_(self) -> Tensor:
+        """As `erfc`, written into the tensor."""
+        # by hand
+
+    def erfinv_(self) -> Tensor:
+        """As `erfinv`, written into the tensor."""
+        # by hand
+
+    def exp_(self) -> Tensor:
+        """As `exp`, written into the tensor."""
+        # by hand
+
+    def exp2_(self) -> Tensor:
+        """As `exp2`, written into the tensor."""
+        # by hand
+
+    def expm1_(self) -> Tensor:
+        """As `expm1`, written into the tensor."""
+        # by hand
+
+    def fix_(self) -> Tensor:
+        """As `fix`, written into the tensor."""
+        # by hand
+
+    def float_power_(self, other: Operand) -> Tensor:
+        """As `float_power`, written into the tensor."""
+        # by hand
+
+    def floor_(self) -> Tensor:
+        """As `floor`, written into the tensor."""
+        # by hand
+
+    def floor_divide_(self, other: Operand) -> Tensor:
+        """As `floor_divide`, written into the tensor."""
+        # by hand
+
+    def fmod_(self, other: Operand) -> Tensor:
+        """As `fmod`, written into the tensor."""
+        # by hand
+
+    def frac_(self) -> Tensor:
+        """As `frac`, written into the tensor."""
+        # by hand
+
+    def gcd_(self, other: Operand) -> Tensor:
+        """As `gcd`, written into the tensor."""
+        # by hand
+
+    def ge_(self, other: Operand) -> Tensor:
+        """As `ge`, written into the tensor."""
+        # by hand
+
+    def greater_(self, other: Operand) -> Tensor:
+        """As `greater`, written into the tensor."""
+        # by hand
+
+    def greater_equal_(self, other: Operand) -> Tensor:
+        """As `greater_equal`, written into the tensor."""
+        # by hand
+
+    def gt_(self, other: Operand) -> Tensor:
+        """As `gt`, written into the tensor."""
+        # by hand
+
+    def heaviside_(self, other: Operand) -> Tensor:
+        """As `heaviside`, written into the tensor."""
+        # by hand
+
+    def hypot_(self, other: Operand) -> Tensor:
+        """As `hypot`, written into the tensor."""
+        # by hand
+
+    def index_add_(self, axis: Axis, index: TensorLike, src: TensorLike, alpha: _float = 1.0) -> Tensor:
+        """As `index_add`, written into the tensor."""
+        # by hand
+
+    def index_copy_(self, axis: Axis, index: TensorLike, src: TensorLike) -> Tensor:
+        """As `index_copy`, written into the tensor."""
+        # by hand
+
+    def index_fill_(self, axis: Axis, index: TensorLike, value: Operand) -> Tensor:
+        """As `index_fill`, written into the tensor."""
+        # by hand
+
+    def index_put_(self, parts: Key, values: TensorLike, accumulate: _bool = False) -> Tensor:
+        """As `index_put`, written into the tensor."""
+        # by hand
+
+    def lcm_(self, other: Operand) -> Tensor:
+        """As `lcm`, written into the tensor."""
+        # by hand
+
+    def ldexp_(self, other: Operand) -> Tensor:
+        """As `ldexp`, written into the tensor."""
+        # by hand
+
+    def le_(self, other: Operand) -> Tensor:
+        """As `le`, written into the tensor."""
+        # by hand
+
+    def leaky_relu_(self, negative_slope: _float = 0.01) -> Tensor:
+        """As `leaky_relu`, written into the tensor."""
+        # by hand
+
+    def lerp_(self, end: Operand, weight: Operand) -> Tensor:
+        """As `lerp`, written into the tensor."""
+        # by hand
+
+    def less_(self, other: Operand) -> Tensor:
+        """As `less`, written into the tensor."""
+        # by hand
+
+    def less_equal_(self, other: Operand) -> Tensor:
+        """As `less_equal`, written into the tensor."""
+        # by hand
+
+    def lgamma_(self) -> Tensor:
+        """As `lgamma`, written into the tensor."""
+        # by hand
+
+    def log_(self) -> Tensor:
+        """As `log`, written into the tensor."""
+        # by hand
+
+    def log10_(self) -> Tensor:
+        """As `log10`, written into the tensor."""
+        # by hand
+
+    def log1p_(self) -> Tensor:
+        """As `log1p`, written into the tensor."""
+        # by hand
+
+    def log2_(self) -> Tensor:
+        """As `log2`, written into the tensor."""
+        # by hand
+
+    def logical_and_(self, other: Operand) -> Tensor:
+        """As `logical_and`, written into the tensor."""
+        # by hand
+
+    def logical_not_(self) -> Tensor:
+        """As `logical_not`, written into the tensor."""
+        # by hand
+
+    def logical_or_(self, other: Operand) -> Tensor:
+        """As `logical_or`, written into the tensor."""
+        # by hand
+
+    def logical_xor_(self, other: Operand) -> Tensor:
+        """As `logical_xor`, written into the tensor."""
+        # by hand
+
+    def logit_(self, eps: _float | None = None) -> Tensor:
+        """As `logit`, written into the tensor."""
+        # by hand
+
+    def lt_(self, other: Operand) -> Tensor:
+        """As `lt`, written into the tensor."""
+        # by hand
+
+    def masked_fill_(self, mask: TensorLike, value: Operand) -> Tensor:
+        """As `masked_fill`, written into the tensor."""
+        # by hand
+
+    def masked_scatter_(self, mask: TensorLike, src: TensorLike) -> Tensor:
+        """As `masked_scatter`, written into the tensor."""
+        # by hand
+
+    def mul_(self, other: Operand) -> Tensor:
+        """As `mul`, written into the tensor."""
+        # by hand
+
+    def multiply_(self, other: Operand) -> Tensor:
+        """As `multiply`, written into the tensor."""
+        # by hand
+
+    def mvlgamma_(self, *given: Any, **named: Any) -> Tensor:
+        """As `mvlgamma`, written into the tensor."""
+        # by hand
+
+    def nan_to_num_(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
+        """As `nan_to_num`, written into the tensor."""
+        # by hand
+
+    def ne_(self, other: Operand) -> Tensor:
+        """As `ne`, written into the tensor."""
+        # by hand
+
+    def neg_(self) -> Tensor:
+        """As `neg`, written into the tensor."""
+        # by hand
+
+    def negative_(self) -> Tensor:
+        """As `negative`, written into the tensor."""
+        # by hand
+
+    def nextafter_(self, other: Operand) -> Tensor:
+        """As `nextafter`, written into the tensor."""
+        # by hand
+
+    def not_equal_(self, other: Operand) -> Tensor:
+        """As `not_equal`, written into the tensor."""
+        # by hand
+
+    def polygamma_(self, n: Size) -> Tensor:
+        """As `polygamma`, written into the tensor."""
+        # by hand
+
+    def pow_(self, other: Operand) -> Tensor:
+        """As `pow`, written into the tensor."""
+        # by hand
+
+    def put_(self, index: TensorLike, src: TensorLike, accumulate: _bool = False) -> Tensor:
+        """As `put`, written into the tensor."""
+        # by hand
+
+    def rad2deg_(self) -> Tensor:
+        """As `rad2deg`, written into the tensor."""
+        # by hand
+
+    def reciprocal_(self) -> Tensor:
+        """As `reciprocal`, written into the tensor."""
+        # by hand
+
+    def relu_(self) -> Tensor:
+        """As `relu`, written into the tensor."""
+        # by hand
+
+    def remainder_(self, other: Operand) -> Tensor:
+        """As `remainder`, written into the tensor."""
+        # by hand
+
+    def renorm_(self, *given: Any, **named: Any) -> Tensor:
+        """As `renorm`, written into the tensor."""
+        # by hand
+
+    def round_(self, *, decimals: Int = 0) -> Tensor:
+        """As `round`, written into the tensor."""
+        # by hand
+
+    def rsqrt_(self) -> Tensor:
+        """As `rsqrt`, written into the tensor."""
+        # by hand
+
+    def scatter_(self, axis: Axis, index: TensorLike, src: Operand) -> Tensor:
+        """As `scatter`, written into the tensor."""
+        # by hand
+
+    def scatter_add_(self, axis: Axis, index: TensorLike, src: TensorLike) -> Tensor:
+        """As `scatter_add`, written into the tensor."""
+        # by hand
+
+    def scatter_reduce_(self, axis: Axis, index: TensorLike, src: TensorLike, reduce: ScatterReduce = "sum", include_self: _bool = True) -> Tensor:
+        """As `scatter_reduce`, written into the tensor."""
+        # by hand
+
+    def selu_(self) -> Tensor:
+        """As `selu`, written into the tensor."""
+        # by hand
+
+    def sgn_(self) -> Tensor:
+        """As `sgn`, written into the tensor."""
+        # by hand
+
+    def sigmoid_(self) -> Tensor:
+        """As `sigmoid`, written into the tensor."""
+        # by hand
+
+    def sign_(self) -> Tensor:
+        """As `sign`, written into the tensor."""
+        # by hand
+
+    def sin_(self) -> Tensor:
+        """As `sin`, written into the tensor."""
+        # by hand
+
+    def sinc_(self) -> Tensor:
+        """As `sinc`, written into the tensor."""
+        # by hand
+
+    def sinh_(self) -> Tensor:
+        """As `sinh`, written into the tensor."""
+        # by hand
+
+    def sqrt_(self) -> Tensor:
+        """As `sqrt`, written into the tensor."""
+        # by hand
+
+    def square_(self) -> Tensor:
+        """As `square`, written into the tensor."""
+        # by hand
+
+    def squeeze_(self, axis: Axes | None = None) -> Tensor:
+        """The tensor becomes what `squeeze` gives."""
+        # by hand
+
+    def sub_(self, other: Operand) -> Tensor:
+        """As `sub`, written into the tensor."""
+        # by hand
+
+    def subtract_(self, other: Operand) -> Tensor:
+        """As `subtract`, written into the tensor."""
+        # by hand
+
+    def swapaxes_(self, a: Axis, b: Axis) -> Tensor:
+        """The tensor becomes what `swapaxes` gives."""
+        # by hand
+
+    def swapdims_(self, axis0: Axis = -2, axis1: Axis = -1) -> Tensor:
+        """The tensor becomes what `swapdims` gives."""
+        # by hand
+
+    def t_(self) -> Tensor:
+        """The tensor becomes what `t` gives."""
+        # by hand
+
+    def tan_(self) -> Tensor:
+        """As `tan`, written into the tensor."""
+        # by hand
+
+    def tanh_(self) -> Tensor:
+        """As `tanh`, written into the tensor."""
+        # by hand
+
+    def transpose_(self, axis0: Axis = -2, axis1: Axis = -1) -> Tensor:
+        """The tensor becomes what `transpose` gives."""
+        # by hand
+
+    def tril_(self, diagonal: Int = 0) -> Tensor:
+        """As `tril`, written into the tensor."""
+        # by hand
+
+    def triu_(self, diagonal: Int = 0) -> Tensor:
+        """As `triu`, written into the tensor."""
+        # by hand
+
+    def true_divide_(self, other: Operand, *, rounding_mode: Text | None = None) -> Tensor:
+        """As `true_divide`, written into the tensor."""
+        # by hand
+
+    def trunc_(self) -> Tensor:
+        """As `trunc`, written into the tensor."""
+        # by hand
+
+    def unsqueeze_(self, axis: Axis) -> Tensor:
+        """The tensor becomes what `unsqueeze` gives."""
+        # by hand
+
+    def xlogy_(self, other: Operand) -> Tensor:
+        """As `xlogy`, written into the tensor."""
+        # by hand
 
     # Second names, `_aliases.py`.
 
@@ -2489,7 +3135,7 @@ class Tensor:
 
     @property
     def data(self) -> Tensor:
-        """The values without history. Of a parameter it may be assigned."""
+        """The same elements without history. Assigning gives the tensor those of another, which both share then."""
         # by hand
 
     def backward(

@@ -21,6 +21,7 @@ def jit(function=None, *, max_kinds=64):
     traced, tensors have no value. What the function does besides computing tensors happens then and
     not again: weights that change belong into the arguments (a layer's are those of the first call),
     and random numbers are the same each time. Results have no history; take gradients inside.
+    What it writes to, arguments and other tensors, is written in every call.
 
     At most `max_kinds` kinds of arguments are kept, those used last; one that comes back after that
     is traced again. `@zyx.jit(max_kinds=200)` keeps more.
@@ -65,7 +66,7 @@ class _Jitted:
             dropped = self._known.popitem(last=False) if len(self._known) > self._max_kinds else None
         # Not under the lock: what it holds may run code when it goes.
         del dropped
-        return _put_together(known.results[0], iter(results))
+        return _put_together(known.results[0], iter(results), tensors)
 
     def __get__(self, instance, owner=None):
         import types
@@ -92,21 +93,24 @@ class _Kind:
         def traced(tensors):
             arguments, options = _put_together(what, iter(tensors))
             found = []
-            kept[0] = _taken_apart(function(*arguments, **options), found)
+            kept[0] = _taken_apart(function(*arguments, **options), found, tensors)
             return found
 
         self.step = Jit(traced)
 
 
-def _taken_apart(value, tensors):
-    """What `value` is but for its tensors, which are appended."""
+def _taken_apart(value, tensors, arguments=()):
+    """What `value` is but for its tensors, which are appended, and those that are arguments themselves."""
     if isinstance(value, Tensor):
+        for i, argument in enumerate(arguments):
+            if value is argument and argument._version:
+                return (_TENSOR, i)
         tensors.append(value)
         return _TENSOR
     if isinstance(value, (tuple, list)):
-        return (type(value), tuple(_taken_apart(x, tensors) for x in value))
+        return (type(value), tuple(_taken_apart(x, tensors, arguments) for x in value))
     if isinstance(value, dict):
-        return (dict, tuple(value), tuple(_taken_apart(x, tensors) for x in value.values()))
+        return (dict, tuple(value), tuple(_taken_apart(x, tensors, arguments) for x in value.values()))
     if type(value).__module__ == "numpy" and hasattr(value, "__array__") and getattr(value, "ndim", 0):
         tensors.append(tensor(value))
         return _TENSOR
@@ -114,15 +118,17 @@ def _taken_apart(value, tensors):
     return (None, type(value), value)
 
 
-def _put_together(what, tensors):
+def _put_together(what, tensors, arguments=()):
     if what is _TENSOR:
         return next(tensors)
     kind, *rest = what
+    if kind is _TENSOR:
+        return arguments[rest[0]]
     if kind is None:
         return rest[1]
     if kind is dict:
-        return dict(zip(rest[0], [_put_together(x, tensors) for x in rest[1]]))
-    values = [_put_together(x, tensors) for x in rest[0]]
+        return dict(zip(rest[0], [_put_together(x, tensors, arguments) for x in rest[1]]))
+    values = [_put_together(x, tensors, arguments) for x in rest[0]]
     # A named tuple takes its fields one by one.
     return kind(*values) if hasattr(kind, "_fields") else kind(values)
 

@@ -3,7 +3,7 @@
 What is given by position costs nothing more than before but for one call of Python.
 """
 
-from ._core import DType, Tensor
+from ._core import DType, Tensor, is_grad_enabled
 from ._steps import in_steps
 
 # Function, and `theirs=ours`; `theirs=` alone is the tensor itself.
@@ -68,12 +68,83 @@ vander x= N=columns
 """
 
 
-def renamed(function, names):
-    """A function that takes parameters by second names too."""
+# Functions that PyTorch gives a parameter `out`.
+_OUT = set("""
+abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax any arange arccos arccosh arcsin
+arcsinh arctan arctan2 arctanh argmax argmin argsort asin asinh atan atan2 atanh baddbmm bernoulli bitwise_and
+bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm bucketize cat ceil cholesky cholesky_inverse
+cholesky_solve clamp clamp_max clamp_min clip column_stack concat concatenate copysign cos cosh cross cummax cummin cumprod
+cumsum deg2rad diag diff digamma div divide dot dstack empty eq erf erfc erfcx erfinv exp exp2 expm1 eye fix float_power floor
+floor_divide fmax fmin fmod frac frexp full gather gcd ge ger greater greater_equal gt hardshrink heaviside histc histogram
+hstack hypot index_add index_copy index_select inner inverse isin isneginf isposinf kron kthvalue lcm ldexp le lerp less
+less_equal lgamma linspace log log_ndtr log10 log1p log2 log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not
+logical_or logical_xor logit logspace logsumexp lstsq lt masked_select matmul matrix_power max maximum mean median min
+minimum mm mode msort mul multinomial multiply mv mvlgamma ndtr nan_to_num nanmean nanmedian nanquantile nansum ne neg negative
+nextafter nonzero norm normal not_equal ones outer permutation polygamma pow prod qr quantile rad2deg rand randint randn randperm
+reciprocal remainder renorm round row_stack rsqrt scatter scatter_add scatter_reduce searchsorted sgn sigmoid sign signbit
+sin sinc sinh slice_scatter slogdet softmax solve sort sqrt square stack std sub subtract sum svd take take_along_dim tan
+tanh tensordot threshold topk angle conj_physical i0 index_reduce nonzero_static triangular_solve tril triu true_divide trunc var vdot vstack where xlogy zeros
+""".split())
 
+
+def take_out(names, functions=None):
+    """Gives functions of a module the parameter `out`: those of these names, or all that are public."""
+    for name, function in list(names.items()):
+        is_ours = isinstance(function, _FUNCTION) and not name.startswith("_") and not hasattr(function, "_takes_out")
+        if is_ours and (functions is None or name in functions):
+            names[name] = renamed(function, {}, takes_out=True)
+            names[name].__module__ = names["__name__"]
+
+
+_FUNCTION = type(take_out)
+
+
+def _written(name, found, out):
+    """A result, or each of several, written to `out`."""
+    if isinstance(found, tuple):
+        if not isinstance(out, (tuple, list)) or len(out) != len(found):
+            raise TypeError(f"{name}() has {len(found)} results: `out` is a tuple of so many tensors")
+        return type(found)(_written(name, x, y) for x, y in zip(found, out)) if type(found) in (tuple, Selected) else (
+            type(found)(*(_written(name, x, y) for x, y in zip(found, out))))  # fmt: skip
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be a Tensor, not {type(out).__name__}")
+    if is_grad_enabled() and (found.requires_grad or out.requires_grad):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+            "requires grad."
+        )
+    if out.shape != found.shape and out.numel() == 0:
+        # A tensor without elements gets those of the result.
+        out._become(out.new_zeros(found.shape))
+    return out._write(found)
+
+
+def in_place(function, n):
+    """A function that takes `inplace` behind `n` others: whether the result is written into the first."""
+
+    def call(*arguments, inplace=False, **options):
+        if len(arguments) == n + 1:
+            *arguments, inplace = arguments
+        found = function(*arguments, **options)
+        if not inplace:
+            return found
+        return (arguments[0] if arguments else options["input"])._write(found)
+
+    _as(function, call).__module__ = "zyx.nn.functional"
+    return call
+
+
+def renamed(function, names, takes_out=None):
+    """A function that takes parameters by second names too, and `out`, if it has that in PyTorch."""
+    if takes_out is None:
+        takes_out = function.__name__ in _OUT
     def call(*arguments, **options):
         if not options:
             return function(*arguments)
+        if takes_out and "out" in options:
+            out = options.pop("out")
+            found = call(*arguments, **options)
+            return found if out is None else _written(function.__name__, found, out)
         if not names.keys().isdisjoint(options):
             for theirs in [name for name in options if name in names]:
                 value, ours = options.pop(theirs), names[theirs]
@@ -88,6 +159,8 @@ def renamed(function, names):
                     options[ours] = value
         return function(*arguments, **options)
 
+    if takes_out:
+        call._takes_out = True
     return _as(function, call)
 
 
@@ -286,10 +359,20 @@ def install():
 def function(name):
     """The function of the module for a method: the tensor may be called `input`."""
     method = getattr(Tensor, name)
-    return method if isinstance(Tensor.__dict__[name], staticmethod) else _with_input(method)
+    if not isinstance(Tensor.__dict__[name], staticmethod):
+        return _with_input(method)
+    # Those of the table take `out` already.
+    return _with_out(method) if name in _OUT and not hasattr(method, "__wrapped__") else method
 
 
 _FUNCTIONS = {}
+
+
+def _with_out(method):
+    if method not in _FUNCTIONS:
+        found = _FUNCTIONS[method] = renamed(method, {}, takes_out=True)
+        found.__qualname__ = found.__name__
+    return _FUNCTIONS[method]
 
 
 def _with_input(method):

@@ -321,10 +321,8 @@ def can_cast(from_, to):
     return rank(from_) <= rank(to)
 
 
-def chain_matmul(*matrices, out=None):
+def chain_matmul(*matrices):
     """The product of matrices in the order of least work."""
-    if out is not None:
-        raise NotImplementedError("chain_matmul: out=")
     return Tensor.multi_dot(list(matrices[0] if len(matrices) == 1 and not isinstance(matrices[0], Tensor) else matrices))
 
 
@@ -571,6 +569,9 @@ def typename(obj):
     return obj.type() if isinstance(obj, Tensor) else f"{builtins.type(obj).__module__}.{builtins.type(obj).__qualname__}"
 
 
+from ._names import take_out  # noqa: E402
+
+take_out(globals(), {"frobenius_norm", "nuclear_norm", "range", "chain_matmul"})
 has_lapack = has_mkl = has_openmp = has_spectral = False
 torch_version = builtins.type("torch_version", (), {"TorchVersion": str, "__version__": _core.__version__, "__doc__": "The package's version."})
-__all__ = [name for name in list(globals()) if not name.startswith("_") and name not in ("builtins", "math", "os", "KINDS", "Device", "DType", "Parameter", "Rng", "Tensor", "tensor", "kind")]
+__all__ = [name for name in list(globals()) if not name.startswith("_") and name not in ("builtins", "math", "os", "KINDS", "Device", "DType", "Parameter", "Rng", "Tensor", "tensor", "kind", "take_out")]

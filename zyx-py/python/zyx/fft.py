@@ -7,6 +7,7 @@ A complex number is a pair of real and imaginary part along one more axis, the l
 import sys
 import types
 
+from . import _names
 from ._core import Tensor
 
 
@@ -81,6 +82,9 @@ def fftshift(input, dim=None):
 def ifftshift(input, dim=None):
     """`fftshift` undone."""
     return input.ifftshift(dim)
+
+
+_names.take_out(globals())
 
 
 class _Callable(types.ModuleType):

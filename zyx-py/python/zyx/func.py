@@ -243,7 +243,8 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         wrong = [x for x, _ in counted if not isinstance(x, Tensor)]
         if wrong:
             raise ValueError(f"vmap: an argument of type {type(wrong[0]).__name__} has an axis in in_dims; only tensors have")
-        places = [i for i, axis in enumerate(axes) if axis is not None]
+        # Tensors that all examples share are arguments, too: writes to them are errors that say so.
+        places = [i for i, x in enumerate(every) if isinstance(x, Tensor)]
         known = {}
 
         def one(i):
@@ -261,9 +262,12 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
             return call
 
-        inputs, in_axes = [x for x, _ in counted], [axis for _, axis in counted]
+        inputs, in_axes = [every[i] for i in places], [axes[i] for i in places]
+        versions = [x._version for x in inputs]
         first = Tensor.vmap(one(0), inputs, in_axes, 0)
         outs = spread(out_dims, known["found"], "vmap: out_dims") if isinstance(known["found"], (tuple, list, dict)) else [out_dims if isinstance(out_dims, int) else out_dims[0]]
+        if known["n"] > 1 and [x._version for x in inputs] != versions:
+            raise NotImplementedError("vmap: a function with several results that writes to its arguments")
         results = [first] + [Tensor.vmap(one(i), inputs, in_axes, 0) for i in range(1, known["n"])]
         return known["shape"]([y if not axis else y.movedim(0, axis) for y, axis in zip(results, outs)])
 

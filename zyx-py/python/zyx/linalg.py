@@ -2,7 +2,7 @@
 
 from collections import namedtuple as _namedtuple
 
-from . import _linalg
+from . import _linalg, _names
 from ._core import Tensor
 from ._steps import in_steps as _in_steps
 
@@ -168,3 +168,6 @@ def norm(input, ord=None, dim=None, keepdim=False, *, dtype=None):
     if len(axes) == 1:
         return vector_norm(input, ord, axes, keepdim, dtype=dtype)
     return matrix_norm(input, ord, axes, keepdim, dtype=dtype)
+
+
+_names.take_out(globals())

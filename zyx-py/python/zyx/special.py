@@ -6,6 +6,7 @@ orthogonal polynomials.
 
 import math
 
+from . import _names
 from ._core import Tensor
 from ._names import function as _function
 from ._steps import in_steps as _in_steps
@@ -65,3 +66,6 @@ def softmax(input, dim, *, dtype=None):
 def log_softmax(input, dim, *, dtype=None):
     """The logarithm of `softmax`."""
     return (input if dtype is None else input.cast(dtype)).log_softmax(dim)
+
+
+_names.take_out(globals())

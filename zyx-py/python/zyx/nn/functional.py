@@ -14,6 +14,7 @@ from .._core import tensor as _tensor
 from .._functions import where as _where
 from .._grad_mode import no_grad as _no_grad
 from .._names import function as _function
+from .._names import take_out as _take_out
 from .._steps import in_steps as _in_steps
 
 _MODES = {"constant": "zeros", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
@@ -102,8 +103,8 @@ def gelu(input, approximate="none"):
 
 
 def _placed(input, found, inplace):
-    """A result, with `inplace` also in the place of the input where tensors can be written."""
-    return input.copy_(found) if inplace and hasattr(Tensor, "copy_") else found
+    """A result, with `inplace` written into the input."""
+    return input._write(found) if inplace else found
 
 
 def _activations(**functions):
@@ -132,8 +133,6 @@ _activations(
 
 def _in_place(name):
     def written(input, *given, **named):
-        if not hasattr(Tensor, "copy_"):
-            raise NotImplementedError(f"{name}_: tensors never change: write x = {name}(x, ..)")
         return globals()[name](input, *given, **named, inplace=True)
 
     written.__name__ = written.__qualname__ = name + "_"
@@ -347,7 +346,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """Every channel (axis 1) normalised by the given statistics; in training by its own, and the running ones move by the
-    share `momentum` towards them, if they are buffers or parameters: other tensors never change.
+    share `momentum` towards them.
     """
     if not training and running_mean is not None:
         return input.batch_norm_with(running_mean, running_var, weight, bias, eps)
@@ -365,7 +364,7 @@ def _track(running, new, share):
         Tensor.realize_all(running)
         for place, value in zip(running, new):
             place.set(place.detach().lerp(value.detach().cast(place.dtype), share))
-    elif hasattr(Tensor, "copy_"):
+    else:
         for place, value in zip(running, new):
             place.copy_(place.detach().lerp(value.detach().cast(place.dtype), share))
 
@@ -1057,6 +1056,10 @@ def _sample_cubic(input, grid, padding, corners):
             at = (y * extents[1] + x).reshape(n, 1, -1).expand(n, channels, -1)
             total = total + flat.gather(2, at) * (weight * of_row).reshape(n, 1, -1)
     return total.reshape(n, channels, *grid.shape[1:3]).to(input.dtype)
+
+
+_take_out(globals(), {"normalize"})
+
 
 
 def __getattr__(name):

@@ -10,14 +10,26 @@ class DTypeMismatch(TypeError, RuntimeError):
 def abs(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`|x|`."""
 
+def abs_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `abs`, written into the tensor."""
+
 def absolute(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`|x|`."""
+
+def absolute_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `absolute`, written into the tensor."""
 
 def acos(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Arc cosine in radians."""
 
+def acos_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `acos`, written into the tensor."""
+
 def acosh(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Inverse hyperbolic cosine; NaN below 1."""
+
+def acosh_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `acosh`, written into the tensor."""
 
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
     """Means of windows of nearly one size that give `output_size`; `None` leaves an extent as it is."""
@@ -49,23 +61,44 @@ def adaptive_max_pool3d_with_indices(input: Any, output_size: Any, return_indice
 def add(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Sum, with broadcasting and promotion."""
 
+def add_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `add`, written into the tensor."""
+
 def addbmm(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`beta self + alpha` times the sum of the products of two batches of matrices. An operand whose factor is 0 is not read."""
+
+def addbmm_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `addbmm`, written into the tensor."""
 
 def addcdiv(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self + value * x / y`."""
 
+def addcdiv_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `addcdiv`, written into the tensor."""
+
 def addcmul(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self + value * x * y`."""
+
+def addcmul_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `addcmul`, written into the tensor."""
 
 def addmm(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`beta self + alpha a b` of matrices `a` and `b`; `self` broadcasts. With `beta` 0, `self` is not looked at: its NaN do not come through."""
 
+def addmm_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `addmm`, written into the tensor."""
+
 def addmv(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`beta self + alpha mat @ vec`. An operand whose factor is 0 is not read."""
 
+def addmv_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `addmv`, written into the tensor."""
+
 def addr(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`beta self + alpha` times the outer product of two vectors. An operand whose factor is 0 is not read."""
+
+def addr_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `addr`, written into the tensor."""
 
 def affine_grid(theta: Any, size: Any, align_corners: Any = False) -> Tensor:
     """Places `[n, height, width, 2]` for `grid_sample`, by matrices `[n, 2, 3]`."""
@@ -100,20 +133,35 @@ def any(input: Any, *args: Any, **kwargs: Any) -> Any:
 def any_keepdim(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Whether any element is nonzero; false of nothing."""
 
+def apply_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Every element becomes what a function of Python gives for it."""
+
 def arange(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`start, start + step, …` up to but not including `end`, in the dtype of the numbers."""
 
 def arccos(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Arc cosine in radians."""
 
+def arccos_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `arccos`, written into the tensor."""
+
 def arccosh(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Inverse hyperbolic cosine; NaN below 1."""
+
+def arccosh_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `arccosh`, written into the tensor."""
 
 def arcsin(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Arc sine in radians."""
 
+def arcsin_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `arcsin`, written into the tensor."""
+
 def arcsinh(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Inverse hyperbolic sine."""
+
+def arcsinh_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `arcsinh`, written into the tensor."""
 
 def arctan(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Arc tangent in radians."""
@@ -121,8 +169,17 @@ def arctan(input: Any, *args: Any, **kwargs: Any) -> Any:
 def arctan2(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Angle of the point `(rhs, self)` in radians."""
 
+def arctan2_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `arctan2`, written into the tensor."""
+
+def arctan_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `arctan`, written into the tensor."""
+
 def arctanh(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Inverse hyperbolic tangent; NaN outside -1 ..= 1."""
+
+def arctanh_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `arctanh`, written into the tensor."""
 
 def argmax(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Position (`i64`) of the first largest element along an axis; NaN counts as largest."""
@@ -142,8 +199,14 @@ def as_subclass(input: Any, *args: Any, **kwargs: Any) -> Any:
 def asin(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Arc sine in radians."""
 
+def asin_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `asin`, written into the tensor."""
+
 def asinh(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Inverse hyperbolic sine."""
+
+def asinh_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `asinh`, written into the tensor."""
 
 def associative_scan(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Running combination of tuples of tensors along an axis by an associative function of two lists, which gives a list."""
@@ -157,8 +220,17 @@ def atan(input: Any, *args: Any, **kwargs: Any) -> Any:
 def atan2(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Angle of the point `(rhs, self)` in radians."""
 
+def atan2_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `atan2`, written into the tensor."""
+
+def atan_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `atan`, written into the tensor."""
+
 def atanh(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Inverse hyperbolic tangent; NaN outside -1 ..= 1."""
+
+def atanh_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `atanh`, written into the tensor."""
 
 def atleast_1d(input: Any, *args: Any, **kwargs: Any) -> Any:
     """With an axis of extent 1 if it has none."""
@@ -187,11 +259,14 @@ def backward(input: Any, *args: Any, **kwargs: Any) -> Any:
 def baddbmm(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`beta self + alpha a b` of batches of matrices `[b, n, k]` and `[b, k, m]`; see `addmm`."""
 
+def baddbmm_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `baddbmm`, written into the tensor."""
+
 def bartlett_window(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Bartlett's window, a triangle: `1 - |2 i / m - 1|`; see `hann_window`."""
 
 def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: Any = False, momentum: Any = 0.1, eps: Any = 1e-05) -> Tensor:
-    """Every channel (axis 1) normalised by the given statistics; in training by its own, and the running ones move by the share `momentum` towards them, if they are buffers or parameters: other tensors never change."""
+    """Every channel (axis 1) normalised by the given statistics; in training by its own, and the running ones move by the share `momentum` towards them."""
 
 def batch_norm_with(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Batch normalisation with given statistics, both `[channels]`: what a trained network does."""
@@ -204,6 +279,9 @@ def bce_with_logits_loss(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 def bernoulli(input: Any, *args: Any, **kwargs: Any) -> Any:
     """True with probability `p` (rounded to a multiple of 2^-24), as bool."""
+
+def bernoulli_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Every element becomes 1 with the probability `p`, else 0."""
 
 def beta(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Beta with mean `a / (a + b)`: the share of one gamma number in the sum of two."""
@@ -235,20 +313,38 @@ def bitcast(input: Any, *args: Any, **kwargs: Any) -> Any:
 def bitwise_and(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Bitwise and; logical on bool."""
 
+def bitwise_and_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `bitwise_and`, written into the tensor."""
+
 def bitwise_left_shift(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Shift left; the same as `shl`."""
+
+def bitwise_left_shift_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `bitwise_left_shift`, written into the tensor."""
 
 def bitwise_not(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Bitwise complement; logical on bool."""
 
+def bitwise_not_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `bitwise_not`, written into the tensor."""
+
 def bitwise_or(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Bitwise or; logical on bool."""
+
+def bitwise_or_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `bitwise_or`, written into the tensor."""
 
 def bitwise_right_shift(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Shift right, arithmetic on signed integers; the same as `shr`."""
 
+def bitwise_right_shift_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `bitwise_right_shift`, written into the tensor."""
+
 def bitwise_xor(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Bitwise exclusive or; logical on bool."""
+
+def bitwise_xor_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `bitwise_xor`, written into the tensor."""
 
 def blackman_window(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Blackman's window: `0.42 - 0.5 cos(2 pi i / m) + 0.08 cos(4 pi i / m)`; see `hann_window`."""
@@ -286,11 +382,17 @@ def cat(input: Any, *args: Any, **kwargs: Any) -> Any:
 def cauchy(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Cauchy: the tangent of a uniform angle, scaled and moved."""
 
+def cauchy_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Every element is drawn from a Cauchy distribution."""
+
 def cdist(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The p-norm distances of every row of `[.., n, d]` to every row of `[.., m, d]`, as `[.., n, m]`; leading axes broadcast."""
 
 def ceil(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Smallest integer not below."""
+
+def ceil_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `ceil`, written into the tensor."""
 
 def celu(input: Any, alpha: Any = 1.0, inplace: Any = False) -> Tensor:
     """`x` above zero, `alpha (exp(x / alpha) - 1)` below: smooth for every `alpha`."""
@@ -322,14 +424,26 @@ def chunk(input: Any, *args: Any, **kwargs: Any) -> Any:
 def clamp(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Each element limited to `min ..= max`."""
 
+def clamp_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `clamp`, written into the tensor."""
+
 def clamp_max(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Each element, or `max` if that is smaller."""
+
+def clamp_max_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `clamp_max`, written into the tensor."""
 
 def clamp_min(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Each element, or `min` if that is larger."""
 
+def clamp_min_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `clamp_min`, written into the tensor."""
+
 def clip(input: Any, *args: Any, **kwargs: Any) -> Any:
     """As `clamp`."""
+
+def clip_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `clip`, written into the tensor."""
 
 def clone(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The values as they are now; gradients flow through it."""
@@ -356,7 +470,7 @@ def conj_physical(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The conjugate of real numbers: the tensor itself."""
 
 def contiguous(input: Any, *args: Any, **kwargs: Any) -> Any:
-    """The tensor stored as it is: a point at which fusion stops."""
+    """The elements next to each other in row-major order, stored as they are: a point at which fusion stops. The same memory if they are so already, else a copy."""
 
 def conv1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1) -> Tensor:
     """Convolution over the last 1 axes; `padding` may be `"same"` or `"valid"`."""
@@ -382,8 +496,14 @@ def conv_transpose2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1,
 def conv_transpose3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: Any = 1, dilation: Any = 1) -> Tensor:
     """Transposed convolution over the last 3 axes: each element spreads to a window."""
 
+def copy_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Writes the elements of another tensor or a number, broadcast and converted. Gives the tensor."""
+
 def copysign(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The magnitude of `self` with the sign of `rhs`, that of its zero included."""
+
+def copysign_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `copysign`, written into the tensor."""
 
 def corrcoef(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Correlation matrix of variables in rows and observations in columns."""
@@ -391,8 +511,14 @@ def corrcoef(input: Any, *args: Any, **kwargs: Any) -> Any:
 def cos(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Cosine of radians."""
 
+def cos_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `cos`, written into the tensor."""
+
 def cosh(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Hyperbolic cosine."""
+
+def cosh_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `cosh`, written into the tensor."""
 
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: Any = 0, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Tensor:
     """How like pairs are that should, and should not, be."""
@@ -433,8 +559,14 @@ def cummin(input: Any, *args: Any, **kwargs: Any) -> Any:
 def cumprod(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Cumulative product along an axis, in `dtype` if one is given; integers are multiplied in 64 bits."""
 
+def cumprod_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `cumprod`, written into the tensor."""
+
 def cumsum(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Cumulative sum along an axis, in `dtype` if one is given; integers are summed in 64 bits."""
+
+def cumsum_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `cumsum`, written into the tensor."""
 
 def cumulative_trapezoid(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The integral from the first sample to each further one; see `trapezoid`."""
@@ -445,11 +577,17 @@ def decode_float8(input: Any, *args: Any, **kwargs: Any) -> Any:
 def deg2rad(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Degrees to radians."""
 
+def deg2rad_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `deg2rad`, written into the tensor."""
+
 def det(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Determinants of square matrices."""
 
 def detach(input: Any, *args: Any, **kwargs: Any) -> Any:
-    """The same values, cut off from the history and untracked: no gradient flows back."""
+    """The same elements without history: a write to the one changes the other."""
+
+def detach_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Cuts the tensor off its history: no gradient flows through what it was computed from. Gives the tensor."""
 
 def diag(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The diagonal of a matrix, or the matrix with a vector as its diagonal."""
@@ -472,6 +610,9 @@ def diff(input: Any, *args: Any, **kwargs: Any) -> Any:
 def digamma(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Logarithmic derivative of the gamma function; NaN at negative integers."""
 
+def digamma_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `digamma`, written into the tensor."""
+
 def dim(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Number of axes."""
 
@@ -487,8 +628,14 @@ def dist(input: Any, *args: Any, **kwargs: Any) -> Any:
 def div(input: Any, *args: Any, **kwargs: Any) -> Any:
     """True division: integers are converted to `f32` first. Rounded down (`"floor"`) or towards zero (`"trunc"`) if `rounding_mode` says so, in the promoted dtype."""
 
+def div_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `div`, written into the tensor."""
+
 def divide(input: Any, *args: Any, **kwargs: Any) -> Any:
     """True division: integers are converted to `f32` first. Rounded down (`"floor"`) or towards zero (`"trunc"`) if `rounding_mode` says so, in the promoted dtype."""
+
+def divide_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `divide`, written into the tensor."""
 
 def dot(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Sum of the products of two vectors of equal length."""
@@ -544,14 +691,23 @@ def encode_float8(input: Any, *args: Any, **kwargs: Any) -> Any:
 def eq(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self == rhs`, as bool; NaN equals nothing."""
 
+def eq_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `eq`, written into the tensor."""
+
 def equal(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Whether both have one shape and equal elements. Computes and reads the answer."""
 
 def erf(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Error function."""
 
+def erf_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `erf`, written into the tensor."""
+
 def erfc(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Complement of the error function, `1 - erf(x)`, accurate where that is small."""
+
+def erfc_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `erfc`, written into the tensor."""
 
 def erfcx(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Scaled complement of the error function, `exp(x^2) erfc(x)`, which stays finite."""
@@ -559,11 +715,20 @@ def erfcx(input: Any, *args: Any, **kwargs: Any) -> Any:
 def erfinv(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The inverse of the error function; infinite at 1 and -1, NaN beyond."""
 
+def erfinv_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `erfinv`, written into the tensor."""
+
 def exp(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`e^x`."""
 
 def exp2(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`2^x`."""
+
+def exp2_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `exp2`, written into the tensor."""
+
+def exp_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `exp`, written into the tensor."""
 
 def expand(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Axes of extent 1 repeated to `shape`; missing leading axes are added."""
@@ -577,8 +742,14 @@ def explain(input: Any, *args: Any, **kwargs: Any) -> Any:
 def expm1(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`e^x - 1`, accurate near zero."""
 
+def expm1_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `expm1`, written into the tensor."""
+
 def exponential(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Exponential with mean `1 / rate`."""
+
+def exponential_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Every element is drawn from an exponential distribution."""
 
 def eye(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The identity matrix of order `n`, or the matrix of `n` rows and `m` columns with ones on its diagonal."""
@@ -604,8 +775,17 @@ def fftshift(input: Any, *args: Any, **kwargs: Any) -> Any:
 def fill(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Every element equal to `value`, as this tensor otherwise."""
 
+def fill_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Every element becomes `value`."""
+
+def fill_diagonal_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The elements whose positions along all axes are equal become `fill_value`."""
+
 def fix(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Integer part."""
+
+def fix_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `fix`, written into the tensor."""
 
 def flatten(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The axes from `start_axis` to `end_axis` (inclusive) as one; all of them if none is named."""
@@ -628,11 +808,20 @@ def float(input: Any, *args: Any, **kwargs: Any) -> Any:
 def float_power(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self` to the power `rhs`, both converted to `f64`."""
 
+def float_power_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `float_power`, written into the tensor."""
+
 def floor(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Largest integer not above."""
 
+def floor_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `floor`, written into the tensor."""
+
 def floor_divide(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Division rounded down, as Python's `//`; an integer divided by 0 is 0."""
+
+def floor_divide_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `floor_divide`, written into the tensor."""
 
 def fmax(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Larger value, or the one that is not NaN."""
@@ -643,11 +832,17 @@ def fmin(input: Any, *args: Any, **kwargs: Any) -> Any:
 def fmod(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Remainder with the sign of the dividend (C's `fmod`)."""
 
+def fmod_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `fmod`, written into the tensor."""
+
 def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """Columns added up where their windows lie: the adjoint of `unfold`."""
 
 def frac(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Fraction: `x - trunc(x)`, with the sign of `x`."""
+
+def frac_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `frac`, written into the tensor."""
 
 def fractional_max_pool2d(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: Any = False, _random_samples: Any = None) -> Any:
     """The largest elements of windows at pseudo-random places (Graham 2014)."""
@@ -685,8 +880,14 @@ def gaussian_nll_loss(input: Any, target: Any, var: Any, full: Any = False, eps:
 def gcd(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Greatest common divisor, not negative; 0 of two zeros."""
 
+def gcd_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `gcd`, written into the tensor."""
+
 def ge(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self >= rhs`, as bool."""
+
+def ge_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `ge`, written into the tensor."""
 
 def gelu(input: Any, approximate: Any = 'none') -> Tensor:
     """The Gaussian error linear unit; with `approximate="tanh"` by the hyperbolic tangent, as the method `gelu` is."""
@@ -696,6 +897,9 @@ def gelu_exact(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 def geometric(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Geometric: the number of the first success, from 1, with probability `p` each time."""
+
+def geometric_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Every element is how often one tries until something of the probability `p` happens."""
 
 def ger(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Every product of an element of one vector and one of another: `[n, m]`."""
@@ -721,8 +925,14 @@ def gradient(input: Any, *args: Any, **kwargs: Any) -> Any:
 def greater(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self > rhs`, as bool."""
 
+def greater_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `greater`, written into the tensor."""
+
 def greater_equal(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self >= rhs`, as bool."""
+
+def greater_equal_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `greater_equal`, written into the tensor."""
 
 def grid_sample(input: Any, grid: Any, mode: Any = 'bilinear', padding_mode: Any = 'zeros', align_corners: Any = None) -> Tensor:
     """The elements of images at the places of a grid."""
@@ -732,6 +942,9 @@ def group_norm(input: Any, num_groups: Any, weight: Any = None, bias: Any = None
 
 def gt(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self > rhs`, as bool."""
+
+def gt_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `gt`, written into the tensor."""
 
 def gumbel(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Gumbel: the limit of maxima, `mode - scale log(-log u)`."""
@@ -766,6 +979,9 @@ def hardtanh_(input: Any, *given: Any, **named: Any) -> Tensor:
 def heaviside(input: Any, *args: Any, **kwargs: Any) -> Any:
     """0 below zero, 1 above it and `rhs` at zero."""
 
+def heaviside_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `heaviside`, written into the tensor."""
+
 def hinge_embedding_loss(input: Any, target: Any, margin: Any = 1.0, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Tensor:
     """Distances where the target is 1; the excess of `margin` over them where it is -1."""
 
@@ -786,6 +1002,9 @@ def huber_loss(input: Any, target: Any, reduction: Any = 'mean', delta: Any = 1.
 
 def hypot(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`sqrt(x^2 + y^2)` without overflow; infinite if either is."""
+
+def hypot_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `hypot`, written into the tensor."""
 
 def i0(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The modified Bessel function of the first kind and order 0."""
@@ -811,14 +1030,26 @@ def index(input: Any, *args: Any, **kwargs: Any) -> Any:
 def index_add(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`alpha * src[.., i, ..]` added to `[.., index[i], ..]`."""
 
+def index_add_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `index_add`, written into the tensor."""
+
 def index_copy(input: Any, *args: Any, **kwargs: Any) -> Any:
     """This tensor with `src[.., i, ..]` at `[.., index[i], ..]`."""
+
+def index_copy_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `index_copy`, written into the tensor."""
 
 def index_fill(input: Any, *args: Any, **kwargs: Any) -> Any:
     """This tensor with `value` (converted to its dtype) at the positions of `index` along an axis."""
 
+def index_fill_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `index_fill`, written into the tensor."""
+
 def index_put(input: Any, *args: Any, **kwargs: Any) -> Any:
     """This tensor with `values`, broadcast, at the places an index picks (see `index`), or added there if `accumulate`. Of several values for one place the last in row-major order holds."""
+
+def index_put_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `index_put`, written into the tensor."""
 
 def index_reduce(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Slices of `source` combined with those that `index` names along an axis, by `"prod"`, `"mean"`, `"amax"` or `"amin"`."""
@@ -858,6 +1089,9 @@ def irfft2(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 def is_complex(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Whether the elements are complex numbers, which there are none of."""
+
+def is_contiguous(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Whether the elements are next to each other in row-major order. What was computed always is."""
 
 def is_finite(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Whether each element is neither NaN nor infinite."""
@@ -949,11 +1183,20 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
 def lcm(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Least common multiple, not negative; 0 where an operand is."""
 
+def lcm_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `lcm`, written into the tensor."""
+
 def ldexp(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`x 2^y`."""
 
+def ldexp_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `ldexp`, written into the tensor."""
+
 def le(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self <= rhs`, as bool."""
+
+def le_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `le`, written into the tensor."""
 
 def leaky_relu(input: Any, negative_slope: Any = 0.01, inplace: Any = False) -> Tensor:
     """`x` where positive, else `negative_slope * x`."""
@@ -964,14 +1207,26 @@ def leaky_relu_(input: Any, *given: Any, **named: Any) -> Tensor:
 def lerp(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self + weight * (end - self)`."""
 
+def lerp_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `lerp`, written into the tensor."""
+
 def less(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self < rhs`, as bool."""
+
+def less_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `less`, written into the tensor."""
 
 def less_equal(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self <= rhs`, as bool."""
 
+def less_equal_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `less_equal`, written into the tensor."""
+
 def lgamma(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Logarithm of the absolute value of the gamma function."""
+
+def lgamma_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `lgamma`, written into the tensor."""
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """`input @ weight.T + bias`."""
@@ -994,14 +1249,29 @@ def log(input: Any, *args: Any, **kwargs: Any) -> Any:
 def log10(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Base-10 logarithm."""
 
+def log10_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `log10`, written into the tensor."""
+
 def log1p(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`log(1 + x)`, accurate near zero."""
+
+def log1p_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `log1p`, written into the tensor."""
 
 def log2(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Base-2 logarithm."""
 
+def log2_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `log2`, written into the tensor."""
+
+def log_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `log`, written into the tensor."""
+
 def log_ndtr(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Logarithm of `ndtr`, accurate in both tails."""
+
+def log_normal_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Every element is drawn from a distribution whose logarithm is normal."""
 
 def log_softmax(input: Any, dim: Any = None, _stacklevel: Any = 3, dtype: Any = None) -> Tensor:
     """The logarithm of `softmax`."""
@@ -1021,17 +1291,32 @@ def logdet(input: Any, *args: Any, **kwargs: Any) -> Any:
 def logical_and(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Both nonzero."""
 
+def logical_and_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `logical_and`, written into the tensor."""
+
 def logical_not(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Whether each element is zero (false)."""
+
+def logical_not_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `logical_not`, written into the tensor."""
 
 def logical_or(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Either nonzero."""
 
+def logical_or_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `logical_or`, written into the tensor."""
+
 def logical_xor(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Exactly one nonzero, as bool."""
 
+def logical_xor_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `logical_xor`, written into the tensor."""
+
 def logit(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`log(x / (1 - x))`, with `x` first limited to `eps ..= 1 - eps` if `eps` is given."""
+
+def logit_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `logit`, written into the tensor."""
 
 def lognormal(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The exponential of normal numbers with the given mean and standard deviation."""
@@ -1066,14 +1351,23 @@ def lstsq(input: Any, *args: Any, **kwargs: Any) -> Any:
 def lt(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self < rhs`, as bool."""
 
+def lt_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `lt`, written into the tensor."""
+
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: Any = 0, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Tensor:
     """How wrongly pairs are ordered."""
 
 def masked_fill(input: Any, *args: Any, **kwargs: Any) -> Any:
     """This tensor with `value` (converted to its dtype) where `mask` holds; the mask broadcasts."""
 
+def masked_fill_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `masked_fill`, written into the tensor."""
+
 def masked_scatter(input: Any, *args: Any, **kwargs: Any) -> Any:
     """This tensor with the elements of `src`, in order, where `mask` holds. Where there are not enough of them, zero."""
+
+def masked_scatter_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `masked_scatter`, written into the tensor."""
 
 def masked_select(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The elements where `mask` holds, in row-major order; the mask broadcasts to this shape. Reads their number from the device."""
@@ -1177,6 +1471,9 @@ def msort(input: Any, *args: Any, **kwargs: Any) -> Any:
 def mul(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Product."""
 
+def mul_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `mul`, written into the tensor."""
+
 def multi_dot(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The product of matrices in the order of least work; the first may be a vector (a row), the last too (a column)."""
 
@@ -1198,14 +1495,23 @@ def multinomial(input: Any, *args: Any, **kwargs: Any) -> Any:
 def multiply(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Product."""
 
+def multiply_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `multiply`, written into the tensor."""
+
 def mv(input: Any, *args: Any, **kwargs: Any) -> Any:
     """A matrix `[n, k]` times a vector `[k]`."""
 
 def mvlgamma(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The logarithm of the gamma function of `p` dimensions."""
 
+def mvlgamma_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `mvlgamma`, written into the tensor."""
+
 def nan_to_num(input: Any, *args: Any, **kwargs: Any) -> Any:
     """NaN replaced by `nan`, infinities by the given numbers or else by the largest and smallest finite numbers of the dtype. Integers stay as they are."""
+
+def nan_to_num_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `nan_to_num`, written into the tensor."""
 
 def nanmean(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Arithmetic mean along axes of what is not NaN."""
@@ -1231,11 +1537,20 @@ def ndtr(input: Any, *args: Any, **kwargs: Any) -> Any:
 def ne(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self != rhs`, as bool."""
 
+def ne_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `ne`, written into the tensor."""
+
 def neg(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`-x`; wraps on integers, bools count as integers."""
 
+def neg_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `neg`, written into the tensor."""
+
 def negative(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`-x`; wraps on integers, bools count as integers."""
+
+def negative_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `negative`, written into the tensor."""
 
 def nelement(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Number of elements."""
@@ -1257,6 +1572,9 @@ def new_zeros(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 def nextafter(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The next number of the dtype after `self` towards `rhs`."""
+
+def nextafter_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `nextafter`, written into the tensor."""
 
 def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean') -> Tensor:
     """Negative log likelihood of log probabilities against class numbers."""
@@ -1282,11 +1600,17 @@ def norm_p(input: Any, *args: Any, **kwargs: Any) -> Any:
 def normal(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Normal with the given mean and standard deviation; see `randn`."""
 
+def normal_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Every element is drawn from a normal distribution."""
+
 def normalize(input: Any, p: Any = 2.0, dim: Any = 1, eps: Any = 1e-12) -> Tensor:
     """Divided by the p-norm along `dim`, or by `eps` if that is larger."""
 
 def not_equal(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self != rhs`, as bool."""
+
+def not_equal_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `not_equal`, written into the tensor."""
 
 def numel(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Number of elements."""
@@ -1351,11 +1675,17 @@ def poisson_nll_loss(input: Any, target: Any, log_input: Any = True, full: Any =
 def polygamma(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The `n`-th derivative of `digamma` (order 0 is digamma itself, order 1 the trigamma function), in the same shape. Below 0 only the orders 0 and 1 are defined, the rest is NaN there."""
 
+def polygamma_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `polygamma`, written into the tensor."""
+
 def positive(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The tensor itself."""
 
 def pow(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`self` to the power `rhs`. An integer to a negative power is 0, unless the base is 1 or -1."""
+
+def pow_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `pow`, written into the tensor."""
 
 def prelu(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`x` above zero, `weight * x` below: `weight` has one element, or one for each position of axis 1 (channels)."""
@@ -1369,6 +1699,9 @@ def prod_keepdim(input: Any, *args: Any, **kwargs: Any) -> Any:
 def put(input: Any, *args: Any, **kwargs: Any) -> Any:
     """This tensor with `src` at positions of the flattened tensor, or added there if `accumulate`. Negative positions count from the end."""
 
+def put_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `put`, written into the tensor."""
+
 def qr(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The factors `self = q r` with `min(rows, columns)` orthonormal columns in `q` and an upper triangular `r`, by Householder's reflections in `f64`. Signs are LAPACK's."""
 
@@ -1377,6 +1710,9 @@ def quantile(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 def rad2deg(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Radians to degrees."""
+
+def rad2deg_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `rad2deg`, written into the tensor."""
 
 def rand(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Uniform on `[0, 1)`: all multiples of 2^-24 (`f32`; 2^-53 for `f64`, 2^-11 for `f16`, 2^-8 for `bf16`) are equally likely."""
@@ -1399,6 +1735,9 @@ def randn(input: Any, *args: Any, **kwargs: Any) -> Any:
 def randn_like(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Standard normal numbers in shape, float dtype and on the device of `self`."""
 
+def random_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """`random_(from=0, to)`: every element is drawn from the integers from `from` up to but not including `to`; without limits from those that the dtype holds exactly, from 0."""
+
 def randperm(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The numbers `0..n` in random order, as `i64`; shuffled on the host (Fisher and Yates)."""
 
@@ -1420,6 +1759,9 @@ def recip(input: Any, *args: Any, **kwargs: Any) -> Any:
 def reciprocal(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`1 / x`; the same as `recip`."""
 
+def reciprocal_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `reciprocal`, written into the tensor."""
+
 def record_stream(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Nothing: memory is given back when the last computation that uses it is done."""
 
@@ -1435,8 +1777,14 @@ def relu_(input: Any, *given: Any, **named: Any) -> Tensor:
 def remainder(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Remainder with the sign of the divisor, as Python's `%`; `x % 0` is `x` on integers."""
 
+def remainder_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `remainder`, written into the tensor."""
+
 def renorm(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The slices along an axis scaled down to the p-norm `maxnorm` where theirs is larger."""
+
+def renorm_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `renorm`, written into the tensor."""
 
 def repeat(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The tensor repeated `times[i]` times along each axis; more numbers than axes make new axes in front."""
@@ -1480,6 +1828,9 @@ def rot90(input: Any, *args: Any, **kwargs: Any) -> Any:
 def round(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Nearest integer, ties to even; or nearest number with `decimals` digits behind the point."""
 
+def round_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `round`, written into the tensor."""
+
 def row_stack(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Joined along axis 0, vectors as rows."""
 
@@ -1491,6 +1842,9 @@ def rrelu_(input: Any, *given: Any, **named: Any) -> Tensor:
 
 def rsqrt(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`1 / sqrt(x)`."""
+
+def rsqrt_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `rsqrt`, written into the tensor."""
 
 def rsub(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`other - alpha x`."""
@@ -1504,11 +1858,20 @@ def scan_with(input: Any, *args: Any, **kwargs: Any) -> Any:
 def scatter(input: Any, *args: Any, **kwargs: Any) -> Any:
     """This tensor with `src[.., i, ..]` written to `[.., index[.., i, ..], ..]`; of several writes to one place the last in row-major order holds. `src` may be a number."""
 
+def scatter_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `scatter`, written into the tensor."""
+
 def scatter_add(input: Any, *args: Any, **kwargs: Any) -> Any:
     """This tensor with `src[.., i, ..]` added to `[.., index[.., i, ..], ..]`."""
 
+def scatter_add_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `scatter_add`, written into the tensor."""
+
 def scatter_reduce(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`src[.., i, ..]` combined into `[.., index[.., i, ..], ..]`, with what is there if `include_self`, else instead of it. The index may have smaller extents than `src` and, outside the axis, than this tensor: only that corner of them is used."""
+
+def scatter_reduce_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `scatter_reduce`, written into the tensor."""
 
 def searchsorted(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Where each of `values` belongs in this sorted tensor so that it stays sorted, as `i64`: before equal elements, or behind them if `right`. NaN is larger than every number. This has one axis, or the leading axes of `values` and is searched row by row. `side="right"` is `right`; `sorter`, as `argsort` gives it, is the order of a tensor that is not sorted."""
@@ -1531,6 +1894,12 @@ def selu_(input: Any, *given: Any, **named: Any) -> Tensor:
 def sgn(input: Any, *args: Any, **kwargs: Any) -> Any:
     """-1, 0 or 1; NaN stays NaN."""
 
+def sgn_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `sgn`, written into the tensor."""
+
+def share_memory_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The tensor itself: other processes get copies."""
+
 def shl(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Shift left."""
 
@@ -1546,8 +1915,14 @@ def shrink(input: Any, *args: Any, **kwargs: Any) -> Any:
 def sigmoid(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`1 / (1 + e^-x)`."""
 
+def sigmoid_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `sigmoid`, written into the tensor."""
+
 def sign(input: Any, *args: Any, **kwargs: Any) -> Any:
     """-1, 0 or 1; NaN stays NaN."""
+
+def sign_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `sign`, written into the tensor."""
 
 def signbit(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Whether the sign bit is set: negative, or `-0.0`."""
@@ -1558,11 +1933,20 @@ def silu(input: Any, inplace: Any = False) -> Tensor:
 def sin(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Sine of radians."""
 
+def sin_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `sin`, written into the tensor."""
+
 def sinc(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`sin(pi x) / (pi x)`, and 1 at 0."""
 
+def sinc_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `sinc`, written into the tensor."""
+
 def sinh(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Hyperbolic sine."""
+
+def sinh_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `sinh`, written into the tensor."""
 
 def slice(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The elements of one axis within a range, as `x.slice(1, 2..5)`."""
@@ -1609,11 +1993,20 @@ def split_with_sizes(input: Any, *args: Any, **kwargs: Any) -> Any:
 def sqrt(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Square root."""
 
+def sqrt_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `sqrt`, written into the tensor."""
+
 def square(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`x * x`."""
 
+def square_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `square`, written into the tensor."""
+
 def squeeze(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Without those of the axes that have extent 1; of all axes if none is named."""
+
+def squeeze_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The tensor becomes what `squeeze` gives."""
 
 def stack(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Tensors of one shape joined along a new axis."""
@@ -1636,8 +2029,14 @@ def stride(input: Any, *args: Any, **kwargs: Any) -> Any:
 def sub(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Difference."""
 
+def sub_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `sub`, written into the tensor."""
+
 def subtract(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Difference."""
+
+def subtract_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `subtract`, written into the tensor."""
 
 def sum(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Sum. Integers are summed in 64 bits; the sum of nothing is 0."""
@@ -1657,11 +2056,20 @@ def svdvals(input: Any, *args: Any, **kwargs: Any) -> Any:
 def swapaxes(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Two axes exchanged; the same as `transpose`."""
 
+def swapaxes_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The tensor becomes what `swapaxes` gives."""
+
 def swapdims(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Two axes exchanged."""
 
+def swapdims_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The tensor becomes what `swapdims` gives."""
+
 def t(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The last two axes exchanged; all axes reversed below rank 2 (so: unchanged)."""
+
+def t_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The tensor becomes what `t` gives."""
 
 def take(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The elements at positions of the flattened tensor, in the shape of `index`. Negative positions count from the end."""
@@ -1672,8 +2080,14 @@ def take_along_dim(input: Any, *args: Any, **kwargs: Any) -> Any:
 def tan(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Tangent of radians."""
 
+def tan_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `tan`, written into the tensor."""
+
 def tanh(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Hyperbolic tangent."""
+
+def tanh_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `tanh`, written into the tensor."""
 
 def tanhshrink(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`x - tanh(x)`."""
@@ -1697,7 +2111,7 @@ def tile(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Repeated `times[i]` times along axis `i`; of `times` and the shape, the shorter gets ones in front."""
 
 def to(input: Any, *args: Any, **kwargs: Any) -> Any:
-    """On another device, in another dtype, or both: as words, by name, or as those of a tensor. The other options of PyTorch change nothing, as tensors do not."""
+    """On another device, in another dtype, or both: as words, by name, or as those of a tensor; the tensor itself if it is that already, unless `copy=True`."""
 
 def to_bytes(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The little-endian bytes of the elements in row-major order."""
@@ -1723,6 +2137,9 @@ def tracked(input: Any, *args: Any, **kwargs: Any) -> Any:
 def transpose(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Two axes exchanged."""
 
+def transpose_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The tensor becomes what `transpose` gives."""
+
 def trapezoid(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The integral along an axis of samples `dx` apart by the trapezoidal rule."""
 
@@ -1734,6 +2151,9 @@ def triangular_solve(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 def tril(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The elements on and below the `diagonal`-th diagonal of the last two axes, zeros above."""
+
+def tril_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `tril`, written into the tensor."""
 
 def tril_indices(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Row and column numbers (`i64`, `[2, n]`) of the elements of a `rows` by `columns` matrix on and below a diagonal, row by row."""
@@ -1747,14 +2167,23 @@ def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any,
 def triu(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The elements on and above the `diagonal`-th diagonal of the last two axes, zeros below."""
 
+def triu_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `triu`, written into the tensor."""
+
 def triu_indices(input: Any, *args: Any, **kwargs: Any) -> Any:
     """As `tril_indices`, on and above the diagonal."""
 
 def true_divide(input: Any, *args: Any, **kwargs: Any) -> Any:
     """True division: integers are converted to `f32` first. Rounded down (`"floor"`) or towards zero (`"trunc"`) if `rounding_mode` says so, in the promoted dtype."""
 
+def true_divide_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `true_divide`, written into the tensor."""
+
 def trunc(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Integer part."""
+
+def trunc_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `trunc`, written into the tensor."""
 
 def trunc_divide(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Division truncated towards zero, in the promoted dtype; an integer divided by 0 is 0."""
@@ -1777,6 +2206,9 @@ def unflatten(input: Any, *args: Any, **kwargs: Any) -> Any:
 def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """Windows of an image as columns: `[n, channels * kernel, positions]`."""
 
+def uniform_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """`uniform_(from=0, to=1)`: every element is drawn uniformly from `from` up to `to`."""
+
 def unique(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The distinct elements of the flattened tensor in ascending order, whatever `sorted` says; if asked for with where each element went, in the shape of the tensor, and how often each occurs. Reads their number from the device."""
 
@@ -1794,6 +2226,9 @@ def unsafe_split(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 def unsqueeze(input: Any, *args: Any, **kwargs: Any) -> Any:
     """A new axis of extent 1 before `axis`; -1 adds it at the end."""
+
+def unsqueeze_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The tensor becomes what `unsqueeze` gives."""
 
 def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: Any = 'nearest', align_corners: Any = None) -> Tensor:
     """`interpolate` under an older name."""
@@ -1832,7 +2267,7 @@ def view_as(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The elements in the shape of `other`."""
 
 def vmap(input: Any, *args: Any, **kwargs: Any) -> Any:
-    """A function of each example: an axis of each input counts them, or none."""
+    """A function of each example: an axis of each input counts them, or none. What it writes to its arguments is written to the inputs."""
 
 def vsplit(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Pieces along axis 0 of two axes and more; see `hsplit`."""
@@ -1854,6 +2289,12 @@ def xlog1py(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 def xlogy(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`x log(y)`, which is 0 where `x` is 0, unless `y` is NaN."""
+
+def xlogy_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `xlogy`, written into the tensor."""
+
+def zero_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Every element becomes 0."""
 
 def zeros(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Zeros."""

@@ -5,7 +5,8 @@ Random ones are drawn from the stream that `zyx.manual_seed` restarts, unless `g
 
 import math
 
-from .._core import Parameter, Tensor
+from .._core import Tensor
+from .._grad_mode import no_grad
 
 _GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 0.75}
 
@@ -57,12 +58,11 @@ def _rng(generator):
 
 
 def _given(tensor, make):
-    """The tensor, its value replaced by what `make` makes for its shape, dtype and device."""
-    if not isinstance(tensor, Parameter) and not (isinstance(tensor, Tensor) and hasattr(tensor, "copy_")):
-        raise TypeError(f"tensors never change; a Parameter is needed, not {type(tensor).__name__}")
-    value = make(tuple(tensor.shape), {"dtype": tensor.dtype, "device": tensor.device})
-    (tensor.set if isinstance(tensor, Parameter) else tensor.copy_)(value.cast(tensor.dtype))
-    return tensor
+    """The tensor, written over by the result of `make` for its shape, dtype and device."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"a Tensor is needed, not {type(tensor).__name__}")
+    with no_grad():
+        return tensor.copy_(make(tuple(tensor.shape), {"dtype": tensor.dtype, "device": tensor.device}))
 
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
