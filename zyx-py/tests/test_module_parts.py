@@ -266,6 +266,10 @@ def test_weights_by_length_and_direction():
     conv(zyx.ones(1, 2, 4, 4))
     assert np.linalg.svd(conv.weight.numpy().reshape(3, -1))[1][0] == pytest.approx(1, rel=1e-2)
     assert set(conv.state_dict()) == {"bias", "weight_orig", "weight_u", "weight_v"}
+    # Initial values of the weight are those of its original.
+    late = nn.utils.spectral_norm(nn.Linear(2, 2))
+    nn.init.constant_(late.weight, 3.0)
+    assert late.weight_orig.tolist() == [[3, 3], [3, 3]]
 
 
 def test_parametrizations():

@@ -19,14 +19,14 @@ class G(nn.Module):
         return s.main(x)
 class D(nn.Module):
     def __init__(s):
-        super().__init__(); s.main=nn.Sequential(nn.Conv2d(3,8,4,2,1,bias=False),nn.LeakyReLU(0.2,inplace=True),nn.Conv2d(8,1,4,1,0),nn.Flatten(),nn.Sigmoid())
+        super().__init__(); s.main=nn.Sequential(nn.utils.spectral_norm(nn.Conv2d(3,8,4,2,1,bias=False)),nn.LeakyReLU(0.2,inplace=True),nn.Conv2d(8,1,4,1,0),nn.Flatten(),nn.Sigmoid())
     def forward(s,x): return s.main(x).view(-1,1).squeeze(1)
 g,d=G(),D(); g.apply(weights_init); d.apply(weights_init)
 crit=nn.BCELoss(); og=Adam(g.parameters(),lr=2e-4,betas=(0.5,0.999)); od=Adam(d.parameters(),lr=2e-4,betas=(0.5,0.999))
 for i in range(3):
     d.zero_grad(); real=torch.randn(4,3,8,8); label=torch.full((4,),1.,dtype=torch.float)
-    e=crit(d(real),label); e.backward(); fake=g(torch.randn(4,10,1,1)); l2=torch.full((4,),0.); e2=crit(d(fake.detach()),l2); e2.backward(); od.step()
-    g.zero_grad(); eg=crit(d(fake),label); eg.backward(); og.step()
+    e=crit(d(real),label); e.backward(); label.fill_(0.); fake=g(torch.randn(4,10,1,1)); l2=torch.full((4,),0.); e2=crit(d(fake.detach()),l2); e2.backward(); od.step()
+    g.zero_grad(); label.fill_(1.); eg=crit(d(fake),label); eg.backward(); og.step()
 print('gan', e.item(), eg.item())
 # gradient penalty
 alpha=torch.rand(4,1,1,1); inter=(alpha*real+(1-alpha)*fake.detach()).requires_grad_(True); out=d(inter)
@@ -39,9 +39,9 @@ for _ in range(32): mem.append((torch.randn(4),random.randrange(2),random.random
 b=random.sample(mem,16); s,a,r,ns=zip(*b); s=torch.stack(s); a=torch.tensor(a).unsqueeze(1); r=torch.tensor(r); ns=torch.stack(ns)
 opt=optim.RMSprop(net.parameters(),lr=1e-2)
 q=net(s).gather(1,a).squeeze(); y=r+0.9*target(ns).max(1)[0].detach(); loss=F.smooth_l1_loss(q,y); opt.zero_grad(); loss.backward()
-for p in net.parameters(): p.grad.data.clamp(-1,1)
+for p in net.parameters(): p.grad.data.clamp_(-1,1)
 opt.step(); print('dqn',loss.item())
-for tp,p in zip(target.parameters(),net.parameters()): tp.data = 0.9*tp.data+0.1*p.data
+for tp,p in zip(target.parameters(),net.parameters()): tp.data.copy_(0.9*tp.data+0.1*p.data)
 # VAE
 class VAE(nn.Module):
     def __init__(s):
@@ -67,7 +67,7 @@ for t in ('LSTM','GRU'):
 class Pos(nn.Module):
     def __init__(self,d,dropout=0.1,max_len=50):
         super().__init__(); self.dropout=nn.Dropout(p=dropout); position=torch.arange(max_len).unsqueeze(1); div=torch.exp(torch.arange(0,d,2)*(-math.log(10000.0)/d))
-        pe=torch.stack([torch.sin(position*div),torch.cos(position*div)],-1).reshape(max_len,1,d); self.register_buffer('pe',pe)
+        pe=torch.zeros(max_len,1,d); pe[:,0,0::2]=torch.sin(position*div); pe[:,0,1::2]=torch.cos(position*div); self.register_buffer('pe',pe)
     def forward(self,x): return self.dropout(x+self.pe[:x.size(0)])
 class TM(nn.Module):
     def __init__(self):
