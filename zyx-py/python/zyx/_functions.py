@@ -136,8 +136,15 @@ def tensordot(a, b, dims=2):
     return a.tensordot(b, first, second)
 
 
+def _operands_are_tensors(name, *given):
+    for x in given:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}: an operand is a {type(x).__name__}, not a Tensor")
+
+
 def addmv(input, mat, vec, *, beta=1, alpha=1):
     """`beta input + alpha mat @ vec`. What has the factor 0 is not read."""
+    _operands_are_tensors("addmv", input, mat, vec)
     if mat.ndim != 2 or vec.ndim != 1:
         raise ValueError(f"addmv: needs a matrix and a vector (shapes {mat.shape} and {vec.shape})")
     return input.unsqueeze(-1).addmm(mat, vec.unsqueeze(1), beta, alpha).squeeze(-1)
@@ -145,6 +152,7 @@ def addmv(input, mat, vec, *, beta=1, alpha=1):
 
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
     """`beta input + alpha` times the outer product of two vectors. What has the factor 0 is not read."""
+    _operands_are_tensors("addr", input, vec1, vec2)
     if vec1.ndim != 1 or vec2.ndim != 1:
         raise ValueError(f"addr: needs two vectors (shapes {vec1.shape} and {vec2.shape})")
     return input.addmm(vec1.unsqueeze(1), vec2.unsqueeze(0), beta, alpha)
@@ -152,6 +160,7 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
 
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """`beta input + alpha` times the sum of the products of two batches of matrices. What has the factor 0 is not read."""
+    _operands_are_tensors("addbmm", input, batch1, batch2)
     if batch1.ndim != 3 or batch2.ndim != 3 or batch1.shape[0] != batch2.shape[0]:
         raise ValueError(f"addbmm: needs two batches of matrices (shapes {batch1.shape} and {batch2.shape})")
     if batch1.shape[2] != batch2.shape[1]:

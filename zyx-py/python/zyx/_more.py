@@ -4,6 +4,7 @@
 """
 
 from ._core import Tensor, tensor
+from ._functions import _operands_are_tensors
 from ._steps import in_steps
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -38,15 +39,9 @@ def is_signed(self):
     return not (self.dtype.name.startswith("uint") or self.dtype.name == "bool")
 
 
-def _operands(name, *given):
-    for x in given:
-        if not isinstance(x, Tensor):
-            raise TypeError(f"{name}: an operand is a {x.__class__.__name__}, not a Tensor")
-
-
 def is_same_size(self, other):
     """Whether both have one shape."""
-    _operands("is_same_size", other)
+    _operands_are_tensors("is_same_size", other)
     return self.shape == other.shape
 
 
@@ -128,7 +123,6 @@ def addmv(self, mat, vec, *, beta=1, alpha=1):
     """`beta self + alpha mat @ vec`. An operand whose factor is 0 is not read."""
     from ._functions import addmv as function
 
-    _operands("addmv", mat, vec)
     return function(self, mat, vec, beta=beta, alpha=alpha)
 
 
@@ -136,7 +130,6 @@ def addr(self, vec1, vec2, *, beta=1, alpha=1):
     """`beta self + alpha` times the outer product of two vectors. An operand whose factor is 0 is not read."""
     from ._functions import addr as function
 
-    _operands("addr", vec1, vec2)
     return function(self, vec1, vec2, beta=beta, alpha=alpha)
 
 
@@ -144,7 +137,6 @@ def addbmm(self, batch1, batch2, *, beta=1, alpha=1):
     """`beta self + alpha` times the sum of the products of two batches of matrices. An operand whose factor is 0 is not read."""
     from ._functions import addbmm as function
 
-    _operands("addbmm", batch1, batch2)
     return function(self, batch1, batch2, beta=beta, alpha=alpha)
 
 
@@ -171,7 +163,7 @@ def as_subclass(self, cls):
 
 def index_reduce(self, dim, index, source, reduce, *, include_self=True):
     """Slices of `source` combined with those that `index` names along an axis, by `"prod"`, `"mean"`, `"amax"` or `"amin"`."""
-    _operands("index_reduce", index, source)
+    _operands_are_tensors("index_reduce", index, source)
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise ValueError(f"index_reduce: reduce is 'prod', 'mean', 'amax' or 'amin', not {reduce!r}")
     shape = [1] * self.ndim
@@ -303,7 +295,7 @@ def dim_order(self, ambiguity_check=False):
 
 def module_load(self, other, assign=False):
     """The value that `load_state_dict` puts in the place of this one."""
-    _operands("module_load", other)
+    _operands_are_tensors("module_load", other)
     return other if assign else other.to(self.device, self.dtype).detach()
 
 
