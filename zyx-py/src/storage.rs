@@ -412,6 +412,10 @@ impl Alias {
             return Ok(value.clone());
         }
         let mut value = self.storage.whole(&mut state, &self.history)?;
+        if self.path.is_whole() && matches!(state.latest, Latest::Param(..)) {
+            // The parameter holds it: an old value would be kept here.
+            return Ok(value);
+        }
         for step in self.path.steps() {
             value = step.apply(&value)?;
         }
@@ -700,6 +704,11 @@ impl Alias {
         let is_free = !matches!(state.latest, Latest::Param(..));
         if !self.path.is_whole() || !is_free {
             return None;
+        }
+        let known = lock(&self.known).clone();
+        if known.value.as_ref().is_some_and(Tensor::is_tracked) {
+            // The history of the tensor goes on beside that of the parameter.
+            state.main = known;
         }
         state.latest = Latest::Param(param.clone(), param.version());
         self.storage.is_param.store(true, Relaxed);
