@@ -1,6 +1,6 @@
 //! Data in: numbers, nested lists, arrays of NumPy and of every library that exports memory.
 //!
-//! What comes in is copied: tensors never change, arrays do. Dtypes are kept exactly. Numbers and
+//! Data that comes in is copied: an array may change later. Dtypes are kept exactly. Numbers and
 //! lists of numbers have no dtype yet; they get the one that is asked for, or else `f32`, `i64` or
 //! `bool`.
 

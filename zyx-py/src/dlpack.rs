@@ -107,7 +107,7 @@ pub(crate) fn export<'py>(
     }
     let versioned = max_version.is_some_and(|(major, _)| major >= 1);
     if !versioned && copy == Some(false) {
-        let text = "tensors never change, which DLPack says from version 1 on: pass \
+        let text = "the memory of tensors never changes, which DLPack says from version 1 on: pass \
                     max_version=(1, 0), or let it copy";
         return Err(PyBufferError::new_err(text));
     }

@@ -187,7 +187,7 @@ fn is_advanced(key: &Key<'_>) -> bool {
     matches!(key, Key::Truth(_) | Key::Positions { .. } | Key::Mask(_))
 }
 
-/// What is written to a place, in its shape and dtype.
+/// A value in the shape and dtype of the place that it is written to.
 pub(crate) fn filling(py: Python<'_>, value: Ready, place: &Tensor) -> PyResult<Tensor> {
     if let Ready::Number(x) = value {
         return Ok(x.full(place.shape().clone(), Some(place.dtype()), place.device()));

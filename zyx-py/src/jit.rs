@@ -1,7 +1,7 @@
 //! `zyx._core.Jit`: a function of a list of tensors that is traced once for each kind of them;
 //! `_jit.py` makes functions of any arguments of it.
 //!
-//! What the function writes to becomes further inputs and results. Arguments that it has written to are found after
+//! Tensors that the function writes to become further inputs and results. Arguments that it has written to are found after
 //! the call by their versions. Other tensors are found when they were written to in a trace: they become inputs then,
 //! and the function is traced again. Every call writes these results when it has all of them.
 
@@ -24,7 +24,7 @@ type Function = Box<dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync>;
 /// How often a function is traced again because it has written to yet another tensor.
 const MAX_TRACES: usize = 16;
 
-/// What a function writes to.
+/// The tensors that a function writes to.
 #[derive(Debug, Default)]
 struct Written {
     /// Numbers of arguments.

@@ -24,7 +24,7 @@ pub(crate) struct Leaf {
     grad: Mutex<Option<Grad>>,
     /// How often the gradient was replaced.
     grad_version: AtomicU64,
-    /// What it shares with its views, if there were any.
+    /// The alias that shares memory with its views, if there were any.
     alias: Mutex<Option<Arc<Alias>>>,
 }
 
@@ -78,7 +78,7 @@ impl Leaf {
         Arc::new(Leaf { param, id, grad, grad_version, alias })
     }
 
-    /// What it shares with its views, from now on.
+    /// The alias of the whole parameter, made at the first call.
     pub(crate) fn alias(&self, scope: u64) -> Arc<Alias> {
         let mut alias = lock(&self.alias);
         // After a conversion it has a storage of another dtype.
@@ -153,7 +153,7 @@ impl Leaf {
     }
 }
 
-/// What a leaf was at some time.
+/// Value and gradient of a leaf at some time.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     leaf: Arc<Leaf>,

@@ -1,7 +1,7 @@
 //! Data out: NumPy arrays, lists and numbers of Python.
 //!
 //! [`Memory`] is what NumPy reads: an object with an `__array_interface__`. Where a device's memory
-//! is the host's, the array shares it and is read-only, as tensors never change; elsewhere it holds
+//! is the host's, the array shares it and is read-only: a write to the tensor makes new memory; elsewhere it holds
 //! a copy.
 
 use crate::dtype::numpy_names;

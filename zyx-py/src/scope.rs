@@ -1,6 +1,6 @@
 //! Scopes: calls of functions that are traced, in which tensors have no value.
 //!
-//! A write within a scope to a storage that was there before is noted, so that whoever traces can undo it and make what
+//! A write within a scope to a storage that was there before is noted, so that the tracer can undo it and make what
 //! was written a result of the function. Storages and cells have the number of the scope they were made in; outside of
 //! all scopes it is 0. A scope belongs to a thread.
 

@@ -7,8 +7,8 @@
 //! keeps its value.
 //!
 //! Until the first write the aliases alone have values, and the storage has none: a view keeps no memory of its base.
-//! The first write puts the value of the whole together from the aliases that exist; elements that no alias has can be
-//! read by nobody.
+//! The first write puts the value of the whole together from the aliases that exist; elements that no alias has can
+//! not be read any more.
 //!
 //! Aliases of one storage have equal values but need not have one history, as `x.detach()` shares the values of `x`
 //! alone. So a storage has a main history, each `detach()` starts another, and views made within `no_grad` have none
@@ -318,7 +318,7 @@ impl Storage {
         self.whole(&mut lock(&self.state), &History::None)
     }
 
-    /// What is needed to undo writes.
+    /// The value now, to undo later writes.
     pub(crate) fn saved(&self) -> Result<Saved> {
         let mut state = lock(&self.state);
         let whole = self.whole(&mut state, &History::Main)?;
@@ -412,11 +412,15 @@ impl Alias {
             return Ok(value.clone());
         }
         let mut value = self.storage.whole(&mut state, &self.history)?;
+        if self.path.is_whole() && matches!(state.latest, Latest::Param(..)) {
+            // The parameter holds it: an old value would be kept here.
+            return Ok(value);
+        }
         for step in self.path.steps() {
             value = step.apply(&value)?;
         }
         let old = std::mem::replace(&mut *known, Past { version, value: Some(value.clone()) });
-        // What the old value owns is freed without the locks.
+        // The old value is freed without the locks.
         drop((known, state));
         drop(old);
         Ok(value)
@@ -463,7 +467,8 @@ impl Alias {
         Path { before, step: None, depth: self.path.depth }
     }
 
-    /// What `f` makes of the value now, and the version of that. `f` makes tensors and calls nothing of Python.
+    /// Calls `f` with the value now; gives its result and the version of the value. `f` makes tensors and must not call
+    /// Python: a lock is held.
     pub(crate) fn with_value<T>(&self, f: impl FnOnce(&Tensor) -> T) -> (T, u64) {
         if !self.storage.is_param.load(Relaxed) {
             let known = lock(&self.known);
@@ -643,7 +648,7 @@ impl Alias {
         if !matches!(history, History::None) && !is_param && is_known {
             *lock(&self.known) = Past { version, value: Some(value) };
         }
-        // What the old values own is freed without the lock.
+        // Old values are freed without the lock.
         drop(state);
         drop((old, pasts));
         Ok(())
@@ -700,6 +705,11 @@ impl Alias {
         let is_free = !matches!(state.latest, Latest::Param(..));
         if !self.path.is_whole() || !is_free {
             return None;
+        }
+        let known = lock(&self.known).clone();
+        if known.value.as_ref().is_some_and(Tensor::is_tracked) {
+            // The history of the tensor goes on beside that of the parameter.
+            state.main = known;
         }
         state.latest = Latest::Param(param.clone(), param.version());
         self.storage.is_param.store(true, Relaxed);

@@ -93,11 +93,11 @@ impl PyTensor {
 
     fn replace(&self, value: Value) {
         let old = self.value.write().map(|mut cell| std::mem::replace(&mut *cell, value));
-        // What it owns is freed without the lock.
+        // The old value is freed without the lock.
         drop(old);
     }
 
-    /// What it shares with its views, from now on.
+    /// The alias of this tensor, made at the first call.
     #[inline(never)]
     pub(crate) fn alias(&self) -> Arc<Alias> {
         let alias = match &*self.value() {
@@ -117,7 +117,7 @@ impl PyTensor {
         }
     }
 
-    /// What is made of this tensor and what it shares with its views, without a handle of either. `f` makes tensors and
+    /// Calls `f` with the alias of this tensor, without a handle of it. `f` makes tensors and
     /// calls nothing of Python.
     fn with_alias<T>(&self, f: impl FnOnce(&Arc<Alias>) -> T) -> T {
         if let Value::Shared(alias) = &*self.value() {

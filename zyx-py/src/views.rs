@@ -1,4 +1,4 @@
-//! View operations: which elements of a tensor another one has, and how a write to the one becomes a write to the other.
+//! View operations: the elements that a view has of its base, and how a write to the view becomes a write to the base.
 //!
 //! A [`Step`] is one view operation. [`Step::apply`] makes the view of a tensor and [`Step::put`] the tensor with new
 //! values where the view is. Both are pure: `crate::storage` decides when they are called. [`Layout`] says where the
@@ -319,7 +319,7 @@ fn put_at(base: &Tensor, places: &Tensor, value: &Tensor) -> Result<Tensor> {
 /// A view and the steps from the tensor to it.
 pub(crate) type Seen = (Tensor, Steps);
 
-/// What a method gives for a tensor that has one axis at least; a number stays one.
+/// The view of a tensor without axes by a method that needs one: the tensor itself.
 pub(crate) fn lifted(t: &Tensor, f: impl FnOnce(&Tensor) -> Result<Seen>) -> Result<Seen> {
     if t.rank() > 0 {
         return f(t);
@@ -328,14 +328,14 @@ pub(crate) fn lifted(t: &Tensor, f: impl FnOnce(&Tensor) -> Result<Seen>) -> Res
     Ok((t.clone(), Steps::default()))
 }
 
-/// What a method gives that changes the shape alone.
+/// The result of a method that changes the shape alone, and its step.
 pub(crate) fn reshaped(found: Result<Tensor>) -> Result<Seen> {
     let y = found?;
     let step = Step::Reshape(y.shape().clone());
     Ok((y, step.into()))
 }
 
-/// What a method gives that repeats elements.
+/// The result of a method that repeats elements, and its step.
 pub(crate) fn expanded(found: Result<Tensor>) -> Result<Seen> {
     let y = found?;
     let step = Step::Expand(y.shape().clone());
@@ -347,7 +347,7 @@ fn front(t: &Tensor, axis: isize) -> usize {
     t.shape().axis(axis).unwrap_or(0)
 }
 
-/// What a method gives that takes these axes in their order.
+/// The result of a method that permutes axes, and its step.
 pub(crate) fn permuted(t: &Tensor, axes: &[isize], found: Result<Tensor>) -> Result<Seen> {
     let y = found?;
     let order = Order::of(axes.iter().map(|&axis| front(t, axis)));
@@ -361,7 +361,7 @@ pub(crate) fn reversed(t: &Tensor) -> Result<Seen> {
     Ok((step.apply(t)?, step.into()))
 }
 
-/// What a method gives that exchanges two axes.
+/// The result of a method that exchanges two axes, and its step.
 pub(crate) fn exchanged(t: &Tensor, a: isize, b: isize, found: Result<Tensor>) -> Result<Seen> {
     let y = found?;
     let (a, b) = (front(t, a), front(t, b));
@@ -373,7 +373,7 @@ pub(crate) fn exchanged(t: &Tensor, a: isize, b: isize, found: Result<Tensor>) -
     Ok((y, Step::Permute(Order::of(axes)).into()))
 }
 
-/// What a method gives that moves axes to other places.
+/// The result of a method that moves axes, and its step.
 pub(crate) fn moved(
     t: &Tensor,
     from: &[isize],
@@ -391,7 +391,7 @@ pub(crate) fn moved(
     Ok((y, Step::Permute(Order::of(axes)).into()))
 }
 
-/// What a method gives that takes positions of an axis.
+/// The result of a method that slices an axis, and its step.
 pub(crate) fn sliced(
     t: &Tensor,
     axis: isize,
@@ -404,7 +404,7 @@ pub(crate) fn sliced(
     Ok((y, Step::Slice { axis, start, step, count }.into()))
 }
 
-/// What a method gives that takes a range of each axis.
+/// The result of a method that slices all axes, and its steps.
 pub(crate) fn shrunk(starts: &[usize], found: Result<Tensor>) -> Result<Seen> {
     let y = found?;
     let slice = |(axis, &start): (usize, &usize)| Step::Slice {
@@ -417,7 +417,7 @@ pub(crate) fn shrunk(starts: &[usize], found: Result<Tensor>) -> Result<Seen> {
     Ok((y, steps))
 }
 
-/// What a method gives that takes one position of an axis.
+/// The result of a method that selects a position, and its step.
 pub(crate) fn selected(
     t: &Tensor,
     axis: isize,
@@ -430,7 +430,7 @@ pub(crate) fn selected(
     Ok((y, Step::Select { axis, position }.into()))
 }
 
-/// What a method gives that takes a diagonal.
+/// The result of a method that takes a diagonal, and its step.
 pub(crate) fn diagonal_of(
     t: &Tensor,
     offset: isize,
@@ -442,7 +442,7 @@ pub(crate) fn diagonal_of(
     Ok((y, Step::Diagonal { offset, a, b }.into()))
 }
 
-/// What a method gives that takes windows.
+/// The result of a method that takes windows, and its step.
 pub(crate) fn unfolded(
     t: &Tensor,
     axis: isize,
@@ -454,7 +454,7 @@ pub(crate) fn unfolded(
     Ok((y, Step::Unfold { axis, size, step }.into()))
 }
 
-/// What a method gives that reads the bits as another dtype.
+/// The result of a method that reads bits as another dtype, and its step.
 pub(crate) fn bits(found: Result<Tensor>) -> Result<Seen> {
     let y = found?;
     let step = Step::Bits(y.dtype());

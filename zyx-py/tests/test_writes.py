@@ -419,6 +419,23 @@ def test_arrays_keep_their_values():
     assert array.tolist() == [1, 1, 1] and shared.tolist() == [1, 1, 1] and given.tolist() == [1, 1, 1] and lent.tolist() == [5, 5, 5]
 
 
+def test_views_of_parameters_hold_no_memory():
+    device, weight = zyx.device(), nn.Parameter(zyx.rand(1 << 20))
+    weight.realize()
+    optimizer = optim.SGD([weight], lr=0.1)
+    most = []
+    for _ in range(4):
+        loss = (weight.view(1024, 1024).T * 2).sum()
+        optimizer.step(loss)
+        del loss
+        gc.collect()
+        most.append(device.stats()["live_bytes"])
+    assert most[-1] <= most[0], most
+    before = weight.data
+    weight.data = before.clone()
+    assert weight.tolist() == before.tolist()
+
+
 def test_views_hold_no_memory():
     device = zyx.device()
     gc.collect()

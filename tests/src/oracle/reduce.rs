@@ -317,7 +317,10 @@ pub fn inner_product(dtype: DType, terms: impl Iterator<Item = (Val, Val)>) -> V
         let term = (flushed(dtype, term.0), flushed(dtype, term.1));
         let (Val::Real(a, b), Val::Real(c, d)) = term else { return Val::Unknown };
         let corners = [a * c, a * d, b * c, b * d];
-        if corners.iter().any(|x| x.is_nan()) && !(a.is_nan() || c.is_nan() || (a == b && c == d)) {
+        let is_point = a == b && c == d;
+        let may_be_nan = corners.iter().any(|x| x.is_nan())
+            || arithmetic::spans_zero_by_infinity((a, b), (c, d));
+        if may_be_nan && !(a.is_nan() || c.is_nan() || is_point) {
             return Val::Unknown;
         }
         let low = corners.iter().copied().fold(f64::INFINITY, f64::min);
