@@ -11,6 +11,7 @@ from .._aliases import elsewhere as _elsewhere
 from .._core import Tensor
 from .._core import tensor as _tensor
 from .._functions import where as _where
+from .._grad_mode import no_grad as _no_grad
 from .._names import function as _function
 from .._names import in_place as _in_place
 from .._names import take_out as _take_out
@@ -199,12 +200,17 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
-    """Every channel (axis 1) normalised by the given statistics; in training by its own, and the running ones stay as
-    they are: tensors never change, `nn.BatchNorm2d` keeps them.
+    """Every channel (axis 1) normalised by the given statistics; in training by its own, of which `momentum` is written
+    into the running ones, if these are given.
     """
     if training or running_mean is None:
         _several("batch_norm", input, 1)
-        return input.batch_norm(weight, bias, eps)[0]
+        found, mean, var = input.batch_norm(weight, bias, eps)
+        if training and running_mean is not None:
+            with _no_grad():
+                running_mean._write(running_mean * (1 - momentum) + mean * momentum)
+                running_var._write(running_var * (1 - momentum) + var * momentum)
+        return found
     return input.batch_norm_with(running_mean, running_var, weight, bias, eps)
 
 
