@@ -27,7 +27,7 @@ use zyx_core::DType;
 use zyx_core::codegen::{Entry, clike};
 use zyx_core::hal::{
     Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Extent,
-    HostOwner, Recording, Signature, Traffic, TrafficCounter, lock,
+    HostOwner, Recording, Signature, Traffic, TrafficCounter, Watch, lock,
 };
 use zyx_core::ir::{Access, Kernel, Verified};
 
@@ -395,14 +395,21 @@ impl Device for OpenClDevice {
     }
 
     fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<OpenClProgram>, CompileError> {
+        let watch = Watch::here();
+        let wanted = |kernel: &Verified| match watch.is_stopped() {
+            true => Err(CompileError::new(kernel, "interrupted")),
+            false => Ok(()),
+        };
         if self.lazy && kernels.len() > 1 {
-            let joined = kernels.chunks(JOINED).map(|together| self.compile_joined(together));
+            let joined = kernels
+                .chunks(JOINED)
+                .map(|together| wanted(&together[0]).and_then(|()| self.compile_joined(together)));
             if let Ok(programs) = joined.collect::<Result<Vec<_>, _>>() {
                 return Ok(programs.concat());
             }
         }
         // If joining them fails, compiling one by one says which kernel it was.
-        kernels.iter().map(|kernel| self.compile(kernel)).collect()
+        kernels.iter().map(|kernel| wanted(kernel).and_then(|()| self.compile(kernel))).collect()
     }
 
     fn was_compiled(&self, program: &OpenClProgram) -> bool {

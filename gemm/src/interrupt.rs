@@ -70,6 +70,11 @@ impl Watch {
         Watch(MAY_STOP.get())
     }
 
+    /// Begins a part of the work on another thread.
+    pub fn enter(self) -> Mode {
+        Mode { earlier: MAY_STOP.replace(self.0) }
+    }
+
     /// Whether the work may be asked to stop at all.
     pub fn may_stop(self) -> bool {
         self.0

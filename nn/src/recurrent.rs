@@ -7,10 +7,12 @@
 //! `1 / sqrt(hidden)` at first.
 //!
 //! The products with the inputs of all steps are one matmul; each step adds its product with the
-//! state. A sequence is one graph, whose size grows with the number of steps.
+//! state. A sequence is one graph, whose size grows with the number of steps; traces list each layer as one operator
+//! ([`Steps::note`]).
 
 use crate::init::{OfLayer, located};
 use crate::{Forward, Init, Mode, Module, Path, RngStream, Visitor};
+use zyx_core::tensor::Steps;
 use zyx_core::{Param, Result, Tensor};
 
 /// How the state moves.
@@ -41,6 +43,18 @@ impl Kind {
             Kind::Tanh | Kind::Relu => "Rnn",
             Kind::Gru => "Gru",
             Kind::Lstm => "Lstm",
+        }
+    }
+
+    /// The operator of a layer in traces. Its operands are `x` `[steps, n, in]`, the parameters of each direction in
+    /// the order of their names, and the states `[directions, n, hidden]`; its results the outputs `[steps, n,
+    /// directions hidden]` and the last states `[n, hidden]` of each direction.
+    fn operator(self) -> &'static str {
+        match self {
+            Kind::Tanh => "rnn_tanh",
+            Kind::Relu => "rnn_relu",
+            Kind::Gru => "gru",
+            Kind::Lstm => "lstm",
         }
     }
 }
@@ -83,6 +97,12 @@ impl Weights {
             show("bias_ih", ih);
             show("bias_hh", hh);
         }
+    }
+
+    /// The parameters in the order of their names.
+    fn tensors(&self) -> Vec<Tensor> {
+        let biases = self.bias.iter().flatten();
+        [&self.ih, &self.hh].into_iter().chain(biases).map(Param::tensor).collect()
     }
 
     fn inputs(&self) -> usize {
@@ -242,19 +262,28 @@ impl Stack {
             if layer > 0 && self.options.dropout > 0.0 && self.mode.is_training() {
                 x = x.dropout(self.options.dropout, &mut self.stream.lock())?;
             }
-            let mut outputs = Vec::new();
+            let places = layer * directions..(layer + 1) * directions;
+            let start: Vec<Tensor> =
+                start.iter().map(|s| s.slice(0, places.clone())).collect::<Result<_>>()?;
+            let (mut outputs, mut ends) = (Vec::new(), Vec::new());
             for (direction, weights) in weights.iter().enumerate() {
-                let place = layer * directions + direction;
                 let state: Result<Vec<Tensor>> =
-                    start.iter().map(|s| s.select_index(0, place as isize)).collect();
+                    start.iter().map(|s| s.select_index(0, direction as isize)).collect();
                 let (y, state) = self.sequence(weights, &x, state?, direction == 1)?;
                 outputs.push(y);
-                last.iter_mut().zip(state).for_each(|(all, state)| all.push(state));
+                last.iter_mut().zip(&state).for_each(|(all, state)| all.push(state.clone()));
+                ends.extend(state);
             }
-            x = match &outputs[..] {
+            let y = match &outputs[..] {
                 [one] => one.clone(),
                 _ => Tensor::cat(&outputs.iter().collect::<Vec<_>>(), -1)?,
             };
+            let parameters: Vec<Tensor> = weights.iter().flat_map(Weights::tensors).collect();
+            let operands: Vec<&Tensor> =
+                [&x].into_iter().chain(&parameters).chain(&start).collect();
+            let results: Vec<&Tensor> = [&y].into_iter().chain(&ends).collect();
+            Steps::note(self.kind.operator(), &operands, &results);
+            x = y;
         }
         let stack = |states: &Vec<Tensor>| -> Result<Tensor> {
             let all = Tensor::stack(&states.iter().collect::<Vec<_>>(), 0)?;

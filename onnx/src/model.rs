@@ -331,8 +331,8 @@ impl Model {
 
     /// The outputs, in order, for tensors by name: computed, and without history.
     ///
-    /// What a model computes between two nodes that read values is traced once for each shape, and replayed: all of a
-    /// model whose graph depends on shapes alone, and each branch of an `If`.
+    /// The nodes between two nodes that read values are traced once for each shape of their inputs, and replayed: all
+    /// of a model whose graph depends on shapes alone, and each branch of an `If`.
     ///
     /// # Errors
     /// As [`Model::graph`]; an output that is no tensor; what a device refuses.

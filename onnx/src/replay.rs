@@ -1,9 +1,9 @@
-//! Parts of a graph that are replayed: what stands between two nodes that read values.
+//! Replay of graphs in segments, which end at nodes that read values.
 //!
-//! What such a part computes depends on the shapes of what it takes and on the few numbers among it that the host
-//! knows. It is traced once for each of them and replayed after that ([`Jit`]). A model that reads no values is one
-//! part; where values decide, as before an `If`, a part ends, and each branch has parts of its own. Which nodes read is
-//! found by tracing: there, it is an error.
+//! The result of a segment depends on the shapes of its inputs and on the numbers that the host knows. A segment is
+//! traced once for each of them and replayed after that ([`Jit`]). A model that reads no values is one segment; a
+//! segment ends before an `If` on a computed value, and each branch has segments of its own. Tracing finds the nodes
+//! that read: reading is an error there.
 
 use crate::graph::{Graph, Node, names_read};
 use crate::host::Host;
@@ -15,21 +15,21 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zyx_core::{DType, Error, Jit, Result, Shape, Tensor};
 
-/// Most kinds of inputs of a part that are known. After as many new ones in a row, one is traced when it comes again.
-const MOST: usize = 64;
+/// Traces that a segment keeps. After as many calls in a row without a trace, new inputs are traced at their second call.
+const MAX_TRACES: usize = 64;
 
-/// What was traced of a model's graphs, by their place in memory.
+/// Traces of a model's graphs, by the graph's address.
 #[derive(Default)]
-pub(crate) struct Replay(Mutex<HashMap<usize, Parts>>);
+pub(crate) struct Replay(Mutex<HashMap<usize, Segments>>);
 
-/// A graph's parts by their first node, and the nodes that belong to none.
+/// A graph's segments by their first node, and the nodes that belong to none.
 #[derive(Default)]
-struct Parts {
+struct Segments {
     apart: HashSet<usize>,
-    parts: HashMap<usize, Arc<Part>>,
+    segments: HashMap<usize, Arc<Segment>>,
 }
 
-struct Part {
+struct Segment {
     nodes: Arc<Nodes>,
     traces: Mutex<Traces>,
 }
@@ -44,7 +44,7 @@ struct Nodes {
     gives: Vec<Arc<str>>,
 }
 
-/// Kinds of inputs that a part was traced for; the one used last comes last.
+/// Traces by their keys, the most recently used last.
 #[derive(Default)]
 struct Traces {
     known: Vec<Arc<Trace>>,
@@ -53,24 +53,24 @@ struct Traces {
 }
 
 struct Trace {
-    kinds: Vec<Kind>,
+    key: Vec<InputKey>,
     jit: Jit<Function>,
-    /// What tracing found out.
-    found: Arc<Mutex<Found>>,
+    /// The outcome of tracing.
+    outcome: Arc<Mutex<Outcome>>,
 }
 
 #[derive(Default)]
-struct Found {
+struct Outcome {
     /// For each name given, its numbers where the host knows them.
     hosts: Vec<Option<Host>>,
     /// The node that has to stand apart, if there is one.
     apart: Option<usize>,
 }
 
-/// What a part takes in one run.
+/// Inputs of a segment in one run.
 #[derive(Default)]
-struct Taken {
-    kinds: Vec<Kind>,
+struct Inputs {
+    key: Vec<InputKey>,
     tensors: Vec<Tensor>,
     /// The names of the tensors.
     names: Vec<Arc<str>>,
@@ -80,9 +80,9 @@ struct Taken {
 
 type Function = Box<dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync>;
 
-/// What a part depends on, of a value that it takes.
+/// The property of an input that a trace depends on.
 #[derive(Clone, PartialEq)]
-enum Kind {
+enum InputKey {
     Missing,
     Constant,
     Host(Host),
@@ -94,28 +94,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Replay {
-    /// The part of the graph that begins at a node, if any does.
-    fn part(&self, graph: &Arc<Graph>, first: usize) -> Option<Arc<Part>> {
+    /// The segment that begins at a node, if there is one.
+    fn segment(&self, graph: &Arc<Graph>, first: usize) -> Option<Arc<Segment>> {
         let mut graphs = lock(&self.0);
-        let Parts { apart, parts } = graphs.entry(Arc::as_ptr(graph).addr()).or_default();
-        if let Some(part) = parts.get(&first) {
-            return Some(part.clone());
+        let Segments { apart, segments } = graphs.entry(Arc::as_ptr(graph).addr()).or_default();
+        if let Some(segment) = segments.get(&first) {
+            return Some(segment.clone());
         }
         let end = (first..graph.nodes.len()).find(|i| apart.contains(i));
         let range = first..end.unwrap_or(graph.nodes.len());
         if range.len() < 2 {
             return None;
         }
-        let part = Part { nodes: Arc::new(Nodes::new(graph, range)), traces: Mutex::default() };
-        Some(parts.entry(first).or_insert(Arc::new(part)).clone())
+        let segment =
+            Segment { nodes: Arc::new(Nodes::new(graph, range)), traces: Mutex::default() };
+        Some(segments.entry(first).or_insert(Arc::new(segment)).clone())
     }
 
-    /// From now on, a node is in no part.
+    /// Excludes a node from all segments.
     fn set_apart(&self, graph: &Arc<Graph>, node: usize) {
         let mut graphs = lock(&self.0);
-        let parts = graphs.entry(Arc::as_ptr(graph).addr()).or_default();
-        parts.apart.insert(node);
-        parts.parts.retain(|_, part| !part.nodes.range.contains(&node));
+        let segments = graphs.entry(Arc::as_ptr(graph).addr()).or_default();
+        segments.apart.insert(node);
+        segments.segments.retain(|_, segment| !segment.nodes.range.contains(&node));
     }
 }
 
@@ -146,32 +147,32 @@ impl Nodes {
         self.range.clone().find(|&i| is_so(&self.graph.nodes[i]))
     }
 
-    /// What they take of a scope, or the node that takes what is neither a tensor nor numbers.
-    fn take(&self, scope: &Scope<'_>) -> Result<Taken, Option<usize>> {
-        let mut taken = Taken::default();
+    /// Their inputs in a scope, or the node that reads a value that is neither a tensor nor numbers.
+    fn inputs(&self, scope: &Scope<'_>) -> Result<Inputs, Option<usize>> {
+        let mut inputs = Inputs::default();
         for (name, is_constant) in &self.takes {
             if *is_constant && !scope.replaces_constants {
                 continue;
             }
-            let kind = match scope.look_up(name) {
-                None => Kind::Missing,
+            let key = match scope.look_up(name) {
+                None => InputKey::Missing,
                 Some((Value::Tensor(tensor), false)) => {
-                    taken.names.push(name.clone());
-                    taken.tensors.push(tensor.clone());
-                    Kind::Tensor(tensor.shape().clone(), tensor.dtype())
+                    inputs.names.push(name.clone());
+                    inputs.tensors.push(tensor.clone());
+                    InputKey::Tensor(tensor.shape().clone(), tensor.dtype())
                 }
                 Some((value, is_constant)) => {
-                    taken.fixed.insert(name.clone(), value.clone());
+                    inputs.fixed.insert(name.clone(), value.clone());
                     match value {
-                        _ if is_constant => Kind::Constant,
-                        Value::Host(host) => Kind::Host(host.clone()),
+                        _ if is_constant => InputKey::Constant,
+                        Value::Host(host) => InputKey::Host(host.clone()),
                         _ => return Err(self.first(|node| reads(node, name))),
                     }
                 }
             };
-            taken.kinds.push(kind);
+            inputs.key.push(key);
         }
-        Ok(taken)
+        Ok(inputs)
     }
 
     /// The values that they give, computed node by node, or an error and the node that has to stand apart: one that
@@ -208,16 +209,16 @@ fn reads(node: &Node, name: &Arc<str>) -> bool {
 }
 
 impl Traces {
-    /// The trace for inputs of these kinds, which is now what was used last.
-    fn find(&mut self, kinds: &[Kind]) -> Option<Arc<Trace>> {
-        let place = self.known.iter().rposition(|trace| trace.kinds == kinds);
+    /// The trace with a key, which becomes the most recently used.
+    fn find(&mut self, key: &[InputKey]) -> Option<Arc<Trace>> {
+        let place = self.known.iter().rposition(|trace| trace.key == key);
         self.misses = if place.is_some() { 0 } else { self.misses + 1 };
         self.known[place?..].rotate_left(1);
         self.known.last().cloned()
     }
 
     fn add(&mut self, trace: Arc<Trace>) {
-        if self.known.len() == MOST {
+        if self.known.len() == MAX_TRACES {
             self.known.remove(0);
         }
         self.known.push(trace);
@@ -226,10 +227,10 @@ impl Traces {
 
 impl Trace {
     /// Nothing is traced yet.
-    fn new(nodes: &Arc<Nodes>, taken: Taken, run: &Run<'_>) -> Trace {
-        let Taken { kinds, names, fixed, .. } = taken;
-        let found: Arc<Mutex<Found>> = Arc::default();
-        let (nodes, noted) = (nodes.clone(), found.clone());
+    fn new(nodes: &Arc<Nodes>, inputs: Inputs, run: &Run<'_>) -> Trace {
+        let Inputs { key, names, fixed, .. } = inputs;
+        let outcome: Arc<Mutex<Outcome>> = Arc::default();
+        let (nodes, noted) = (nodes.clone(), outcome.clone());
         let (device, limit) = (run.device.clone(), run.budget.limit());
         let function = move |tensors: &[Tensor]| {
             let mut values = fixed.clone();
@@ -251,13 +252,13 @@ impl Trace {
             lock(&noted).hosts = values.into_iter().map(host).collect();
             Ok(tensors)
         };
-        Trace { kinds, jit: Jit::new(Box::new(function)), found }
+        Trace { key, jit: Jit::new(Box::new(function)), outcome }
     }
 }
 
 impl Run<'_> {
-    /// Replays the part of a graph that begins at a node, and gives the node behind it; `None` where the node has to
-    /// be evaluated by itself.
+    /// Replays the segment that begins at a node, and returns the node behind it; `None` where the node has to be
+    /// evaluated by itself.
     pub(crate) fn replay(
         &self,
         graph: &Arc<Graph>,
@@ -269,30 +270,30 @@ impl Run<'_> {
         if scope.call.is_some_and(|call| !call.is_empty()) {
             return Ok(None);
         }
-        while let Some(part) = replay.part(graph, first) {
-            let range = part.nodes.range.clone();
-            let mut taken = match part.nodes.take(scope) {
-                Ok(taken) => taken,
+        while let Some(segment) = replay.segment(graph, first) {
+            let range = segment.nodes.range.clone();
+            let mut inputs = match segment.nodes.inputs(scope) {
+                Ok(inputs) => inputs,
                 Err(node) => {
                     replay.set_apart(graph, node.unwrap_or(first));
                     continue;
                 }
             };
-            let tensors = std::mem::take(&mut taken.tensors);
+            let tensors = std::mem::take(&mut inputs.tensors);
             let (known, is_rare) = {
-                let mut traces = lock(&part.traces);
-                (traces.find(&taken.kinds), traces.misses > MOST)
+                let mut traces = lock(&segment.traces);
+                (traces.find(&inputs.key), traces.misses > MAX_TRACES)
             };
             let is_new = known.is_none();
-            let trace = known.unwrap_or_else(|| Arc::new(Trace::new(&part.nodes, taken, self)));
+            let trace = known.unwrap_or_else(|| Arc::new(Trace::new(&segment.nodes, inputs, self)));
             if is_new && is_rare {
-                lock(&part.traces).add(trace);
+                lock(&segment.traces).add(trace);
                 range.clone().try_for_each(|i| self.step(graph, i, scope))?;
                 return Ok(Some(range.end));
             }
             let called = trace.jit.call(&tensors.iter().collect::<Vec<_>>());
-            let found = lock(&trace.found);
-            let outputs = match (called, found.apart) {
+            let outcome = lock(&trace.outcome);
+            let outputs = match (called, outcome.apart) {
                 (Ok(outputs), _) => outputs,
                 (Err(_), Some(node)) => {
                     replay.set_apart(graph, node);
@@ -301,16 +302,16 @@ impl Run<'_> {
                 (Err(error), None) => return Err(error),
             };
             let mut outputs = outputs.into_iter().map(Value::Tensor);
-            for (name, host) in part.nodes.gives.iter().zip(&found.hosts) {
+            for (name, host) in segment.nodes.gives.iter().zip(&outcome.hosts) {
                 if let Some(value) = host.clone().map(Value::Host).or_else(|| outputs.next()) {
                     self.set(scope, name, value)?;
                 }
             }
             range.clone().for_each(|i| self.forget(graph, i, scope));
-            drop(found);
+            drop(outcome);
             // Of inputs without value there is no plan.
             if is_new && trace.jit.traces() > 0 {
-                lock(&part.traces).add(trace);
+                lock(&segment.traces).add(trace);
             }
             return Ok(Some(range.end));
         }

@@ -81,7 +81,7 @@ pub(crate) struct Run<'a> {
     pub(crate) has_read: Cell<bool>,
     /// Whether random numbers were drawn that another run would draw anew: it cannot be replayed.
     pub(crate) has_drawn: Cell<bool>,
-    /// What was traced in earlier runs, where results need no history.
+    /// The traces of earlier runs; `None` where results have a history.
     pub(crate) replay: Option<&'a Replay>,
 }
 

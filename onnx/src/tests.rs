@@ -488,7 +488,10 @@ fn parts_between_reads_are_replayed() {
     let mut choice = node("If", &["go"], &["z"]);
     choice.attribute = vec![
         branch("then_branch", vec![node("Exp", &["h"], &["e"]), node("Add", &["e", "x"], &["y"])]),
-        branch("else_branch", vec![node("Mul", &["h", "h"], &["e"]), node("Sub", &["e", "x"], &["y"])]),
+        branch(
+            "else_branch",
+            vec![node("Mul", &["h", "h"], &["e"]), node("Sub", &["e", "x"], &["y"])],
+        ),
     ];
     let mut nodes = vec![
         node("MatMul", &["x", "w"], &["p"]),
@@ -540,7 +543,9 @@ fn parts_between_reads_are_replayed() {
         let y = check(&lists, scale).0;
         let numbers = y[0].to_vec::<f32>().unwrap();
         let places = (0..4).filter(|&i| numbers[i] != 0.0).map(|i| 2 * (i * i) as i64);
-        let list: Vec<i64> = std::iter::repeat_n(0, numbers.iter().filter(|&&y| y != 0.0).count()).chain(places).collect();
+        let list: Vec<i64> = std::iter::repeat_n(0, numbers.iter().filter(|&&y| y != 0.0).count())
+            .chain(places)
+            .collect();
         assert_eq!(y[1].to_vec::<i64>().unwrap(), list, "{scale}");
     }
 }

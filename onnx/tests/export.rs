@@ -1,20 +1,21 @@
 //! Exported functions, loaded again: the model computes what the function does.
 //!
-//! With `ZYX_ONNX_EXPORT` set to a folder, each model is written there with its inputs and results (`model.onnx`,
-//! `values.safetensors`), for `scripts/onnx_export.py`.
+//! With `ZYX_ONNX_EXPORT` set to a folder, each model is written there with its inputs and results (`model.onnx`, and
+//! `values-0.safetensors` and so on for each choice of named sizes), for `scripts/onnx_export.py`.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
+use zyx_core::tensor::Steps;
 use zyx_core::{
     Attention, Conv1dOptions, Conv2dOptions, ConvTransposeOptions, DType, Device, Error,
     Interpolation, Pool2d, Result, Rng, Runtime, Tensor,
 };
 use zyx_nn::{
-    AttentionMask, BatchNorm2d, Conv2d, Embedding, Forward, Gru, Init, LayerNorm, Linear, Lstm,
-    Module, Param, RecurrentOptions, RmsNorm, TransformerActivation, TransformerEncoder,
-    TransformerOptions, safetensors,
+    AttentionMask, BatchNorm2d, Conv2d, ConvTranspose1d, Embedding, Forward, Gru, Init, LayerNorm,
+    Linear, Lstm, Module, Param, RecurrentOptions, RmsNorm, Rnn, TransformerActivation,
+    TransformerEncoder, TransformerOptions, safetensors,
 };
 use zyx_onnx::{Dim, Export, Exported, Model};
 
@@ -75,55 +76,68 @@ fn compare(
     inputs: &[Input],
     f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
 ) -> Exported {
+    compare_all(what, export, &[inputs], f)
+}
+
+/// As [`compare`], with inputs that differ in the sizes of named extents.
+fn compare_all(
+    what: &str,
+    export: Export,
+    all: &[&[Input]],
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+) -> Exported {
     let device = device();
     let names = |n: usize| (0..n).map(|i| format!("y{i}"));
     let named = |x: &[Tensor]| {
         let y = f(x)?;
         Ok(names(y.len()).zip(y).collect::<Vec<(String, Tensor)>>())
     };
-    let export = inputs.iter().fold(export, |export, (name, dtype, extents)| {
+    let export = all[0].iter().fold(export, |export, (name, dtype, extents)| {
         export.input(name, *dtype, extents.iter().map(|&extent| extent.into()))
     });
     let exported = export.trace(named).unwrap_or_else(|error| panic!("{what}: {error}"));
     let bytes = exported.to_bytes();
     let model = Model::from_bytes(bytes.clone(), &device).unwrap_or_else(|e| panic!("{what}: {e}"));
     let mut rng = Rng::seed(7);
-    let given: Vec<Tensor> = inputs
-        .iter()
-        .map(|(_, dtype, extents)| numbers(*dtype, extents, &mut rng, &device))
-        .collect();
-    let run = inputs.iter().zip(&given).map(|(input, x)| (input.0, x.clone()));
-    let got = model.run(run).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let want = f(&given).unwrap();
-    assert_eq!(got.len(), want.len(), "{what}");
-    for (got, want) in got.iter().zip(&want) {
-        assert_eq!((got.dtype(), got.shape()), (want.dtype(), want.shape()), "{what}");
-        let (a, b) = (
-            got.cast(DType::F64).to_vec::<f64>().unwrap(),
-            want.cast(DType::F64).to_vec::<f64>().unwrap(),
-        );
-        let scale = b.iter().filter(|x| x.is_finite()).fold(1f64, |m, x| m.max(x.abs()));
-        let ulp = match want.dtype() {
-            DType::F16 => 2e-3,
-            DType::BF16 => 1e-2,
-            DType::F64 => 1e-12,
-            dtype if dtype.is_float() => 4e-6,
-            _ => 0.0,
-        };
-        for (a, b) in a.iter().zip(&b) {
-            let same = a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= ulp * scale;
-            assert!(same, "{what}: {a} is not {b}\n{:?}", exported.operators());
+    for (i, inputs) in all.iter().enumerate() {
+        let given: Vec<Tensor> = inputs
+            .iter()
+            .map(|(_, dtype, extents)| numbers(*dtype, extents, &mut rng, &device))
+            .collect();
+        let run = inputs.iter().zip(&given).map(|(input, x)| (input.0, x.clone()));
+        let got = model.run(run).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let want = f(&given).unwrap();
+        assert_eq!(got.len(), want.len(), "{what}");
+        for (got, want) in got.iter().zip(&want) {
+            assert_eq!((got.dtype(), got.shape()), (want.dtype(), want.shape()), "{what}");
+            let (a, b) = (
+                got.cast(DType::F64).to_vec::<f64>().unwrap(),
+                want.cast(DType::F64).to_vec::<f64>().unwrap(),
+            );
+            let scale = b.iter().filter(|x| x.is_finite()).fold(1f64, |m, x| m.max(x.abs()));
+            let ulp = match want.dtype() {
+                DType::F16 => 2e-3,
+                DType::BF16 => 1e-2,
+                DType::F64 => 1e-12,
+                dtype if dtype.is_float() => 4e-6,
+                _ => 0.0,
+            };
+            for (a, b) in a.iter().zip(&b) {
+                let same = a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= ulp * scale;
+                assert!(same, "{what}: {a} is not {b}\n{:?}", exported.operators());
+            }
         }
-    }
-    // NumPy has no `bf16`.
-    let has_all = given.iter().chain(&want).all(|x| x.dtype() != DType::BF16);
-    if let Some(folder) = std::env::var_os("ZYX_ONNX_EXPORT").filter(|_| has_all) {
-        let folder = Path::new(&folder).join(what.replace(' ', "_"));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("model.onnx"), bytes).unwrap();
-        let named = inputs.iter().zip(&given).map(|(input, x)| (input.0.to_owned(), x.clone()));
-        let values: BTreeMap<String, Tensor> = named.chain(names(want.len()).zip(want)).collect();
-        safetensors::save(&values, folder.join("values.safetensors")).unwrap();
+        // NumPy has no `bf16`.
+        let has_all = given.iter().chain(&want).all(|x| x.dtype() != DType::BF16);
+        if let Some(folder) = std::env::var_os("ZYX_ONNX_EXPORT").filter(|_| has_all) {
+            let folder = Path::new(&folder).join(what.replace(' ', "_"));
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("model.onnx"), &bytes).unwrap();
+            let named = inputs.iter().zip(&given).map(|(input, x)| (input.0.to_owned(), x.clone()));
+            let values: BTreeMap<String, Tensor> =
+                named.chain(names(want.len()).zip(want)).collect();
+            safetensors::save(&values, folder.join(format!("values-{i}.safetensors"))).unwrap();
+        }
     }
     exported
 }
@@ -452,6 +466,11 @@ fn convolutions_and_pooling_are_operators() {
             [3, 1, 3, 3],
             Conv2dOptions { groups: 3, padding: [1, 1], ..Default::default() },
         ),
+        (
+            "far dilated",
+            [4, 3, 2, 2],
+            Conv2dOptions { dilation: [10, 1], stride: [1, 7], ..Default::default() },
+        ),
     ];
     let mut rng = Rng::seed(3);
     for (name, weight, options) in cases {
@@ -474,6 +493,41 @@ fn convolutions_and_pooling_are_operators() {
         Ok(vec![x[0].conv1d(&weight, None, options)?])
     });
     assert!(made.operators().contains_key("Conv"), "{:?}", made.operators());
+    // Patches, overlapping ones, one alone, and gaps between windows.
+    for (name, kernel, stride, padding, extent) in [
+        ("patches", 20, 20, 0, 60),
+        ("overlapping", 25, 20, 3, 71),
+        ("one patch", 32, 32, 0, 32),
+        ("gaps", 3, 24, 1, 60),
+        ("dilated gaps", 5, 21, 1, 64),
+    ] {
+        let weight = numbers(DType::F32, &[2, 1, kernel, kernel].map(Is), &mut rng, &device);
+        let dilation = if name == "dilated gaps" { [3; 2] } else { [1; 2] };
+        let options = Conv2dOptions {
+            stride: [stride; 2],
+            padding: [padding; 2],
+            dilation,
+            ..Default::default()
+        };
+        let all = [2, 1, 5]
+            .map(|n| [("x", DType::F32, vec![Named("batch", n), Is(1), Is(extent), Is(extent)])]);
+        let f = |x: &[Tensor]| Ok(vec![x[0].conv2d(&weight, None, options)?]);
+        let what = format!("stride of {stride} {name}");
+        let made = compare_all(&what, Export::new(&device), &all.each_ref().map(|x| &x[..]), f);
+        assert_eq!(kinds(&made), ["Conv", "Identity"], "{name}");
+    }
+    for name in ["far pool", "far mean"] {
+        let all =
+            [2, 1].map(|n| [("x", DType::F32, vec![Named("batch", n), Is(2), Is(70), Is(45)])]);
+        let pool = Pool2d { stride: [24, 20], ..Pool2d::new([21, 22]) };
+        let is_mean = name == "far mean";
+        let f = |x: &[Tensor]| {
+            Ok(vec![if is_mean { x[0].avg_pool2d(pool)? } else { x[0].max_pool2d(pool)? }])
+        };
+        let made = compare_all(name, Export::new(&device), &all.each_ref().map(|x| &x[..]), f);
+        let operator = if is_mean { "AveragePool" } else { "MaxPool" };
+        assert_eq!(made.operators().get(operator), Some(&1), "{name}: {:?}", made.operators());
+    }
     let pools: &[(&str, Pool2d)] = &[
         ("plain", Pool2d::new([2, 2])),
         ("overlapping", Pool2d { stride: [2, 2], padding: [1, 1], ..Pool2d::new([3, 3]) }),
@@ -579,17 +633,121 @@ fn a_convolutional_network() {
     assert!(!made.operators().contains_key("Expand"), "{:?}", made.operators());
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Recurrent {
+    Tanh,
+    Relu,
+    Gru,
+    Lstm,
+}
+
+type Run = Box<dyn Fn(&Tensor, &[Tensor]) -> Result<Vec<Tensor>>>;
+
+impl Recurrent {
+    /// The parameters of a layer, and what it makes of a sequence and the states to start with, if they are given.
+    fn layer(self, options: RecurrentOptions, init: &mut Init) -> (Vec<(String, Param)>, Run) {
+        fn one<M: Module + 'static>(
+            layer: M,
+            run: fn(&M, &Tensor, Option<&Tensor>) -> Result<(Tensor, Tensor)>,
+        ) -> (Vec<(String, Param)>, Run) {
+            let parameters = layer.named_parameters();
+            let run = move |x: &Tensor, start: &[Tensor]| {
+                let (y, h) = run(&layer, x, start.first())?;
+                Ok(vec![y, h])
+            };
+            (parameters, Box::new(run))
+        }
+        match self {
+            Recurrent::Tanh => one(Rnn::new(5, 6, options, init).unwrap(), Rnn::run),
+            Recurrent::Relu => one(Rnn::relu(5, 6, options, init).unwrap(), Rnn::run),
+            Recurrent::Gru => one(Gru::new(5, 6, options, init).unwrap(), Gru::run),
+            Recurrent::Lstm => {
+                let layer = Lstm::new(5, 6, options, init).unwrap();
+                let parameters = layer.named_parameters();
+                let run = move |x: &Tensor, start: &[Tensor]| {
+                    let start = if let [h, c] = start { Some((h, c)) } else { None };
+                    let (y, (h, c)) = layer.run(x, start)?;
+                    Ok(vec![y, h, c])
+                };
+                (parameters, Box::new(run))
+            }
+        }
+    }
+}
+
+/// Layers over sequences of any length are one operator each.
 #[test]
-fn recurrent_networks() {
+fn recurrent_layers_are_operators() {
     let device = device();
     let init = &mut Init::new(0, &device);
-    let options = RecurrentOptions { batch_first: true, ..Default::default() };
-    let lstm = Lstm::new(5, 6, options, init).unwrap();
-    let gru = Gru::new(5, 6, options, init).unwrap();
-    let inputs = [("x", DType::F32, vec![Named("batch", 3), Is(7), Is(5)])];
-    let export = || Export::new(&device).parameters(lstm.named_parameters());
-    compare("lstm", export(), &inputs, |x| Ok(vec![lstm.forward(&x[0])?]));
-    compare("gru", Export::new(&device), &inputs, |x| Ok(vec![gru.forward(&x[0])?]));
+    let plain = RecurrentOptions::default();
+    let cases: &[(&str, RecurrentOptions)] = &[
+        ("plain", plain),
+        ("batch first", RecurrentOptions { batch_first: true, ..plain }),
+        ("unbiased", RecurrentOptions { bias: false, bidirectional: true, ..plain }),
+        ("deep", RecurrentOptions { layers: 3, batch_first: true, ..plain }),
+        ("both ways", RecurrentOptions { layers: 2, bidirectional: true, ..plain }),
+    ];
+    for (kind, operator) in [
+        (Recurrent::Tanh, "RNN"),
+        (Recurrent::Relu, "RNN"),
+        (Recurrent::Gru, "GRU"),
+        (Recurrent::Lstm, "LSTM"),
+    ] {
+        for &(name, options) in cases {
+            let (parameters, run) = kind.layer(options, init);
+            let directions = if options.bidirectional { 2 } else { 1 };
+            let inputs = |with_states: bool, batch: usize, length: usize| -> Vec<Input> {
+                let (n, steps) = (Named("batch", batch), Named("length", length));
+                let x =
+                    if options.batch_first { vec![n, steps, Is(5)] } else { vec![steps, n, Is(5)] };
+                let state = || vec![Is(options.layers * directions), n, Is(6)];
+                let states: &[&str] = match (with_states, operator) {
+                    (false, _) => &[],
+                    (true, "LSTM") => &["h", "c"],
+                    (true, _) => &["h"],
+                };
+                let states = states.iter().map(|name| (*name, DType::F32, state()));
+                [("x", DType::F32, x)].into_iter().chain(states).collect()
+            };
+            for with_states in [false, true] {
+                let states = if with_states { " from states" } else { "" };
+                let what = format!("recurrence {kind:?} {name}{states}");
+                let export = Export::new(&device).parameters(parameters.clone());
+                let all = [(3, 7), (1, 1), (2, 90)].map(|(b, n)| inputs(with_states, b, n));
+                let made = compare_all(&what, export, &all.each_ref().map(|x| &x[..]), |x| {
+                    run(&x[0], &x[1..])
+                });
+                let count = made.operators().get(operator).copied();
+                assert_eq!(count, Some(options.layers), "{what}: {:?}", made.operators());
+                assert!(!made.operators().contains_key("MatMul"), "{what}: {:?}", made.operators());
+            }
+        }
+    }
+    // Of other dtypes, without a batch, and as a part of a model.
+    let layer = Lstm::new(5, 6, plain, init).unwrap();
+    for dtype in [DType::F16, DType::BF16, DType::F64] {
+        let inputs = [("x", dtype, vec![Named("length", 8), Is(2), Is(5)])];
+        layer.to_dtype(dtype).unwrap();
+        let f = |x: &[Tensor]| Ok(vec![layer.forward(&x[0])?]);
+        let made = compare(&format!("recurrence {dtype}"), Export::new(&device), &inputs, f);
+        assert_eq!(made.operators().get("LSTM"), Some(&1), "{dtype}: {:?}", made.operators());
+    }
+    layer.to_dtype(DType::F32).unwrap();
+    let inputs = [("x", DType::F32, vec![Named("length", 8), Is(5)])];
+    let f = |x: &[Tensor]| {
+        let y = layer.forward(&x[0].tanh())?;
+        Ok(vec![y.softmax(-1)?, y.mean(0)?])
+    };
+    let made = compare("recurrence without a batch", Export::new(&device), &inputs, f);
+    assert_eq!(made.operators().get("LSTM"), Some(&1), "{:?}", made.operators());
+    // Gradients pass steps that no operator of ONNX gives: as operations, of a length that is known.
+    let inputs = [("x", DType::F32, vec![Is(4), Named("batch", 3), Is(5)])];
+    compare("gradient of a recurrence", Export::new(&device), &inputs, |x| {
+        let x = x[0].tracked();
+        let loss = layer.forward(&x)?.square().sum(..)?;
+        Ok(vec![loss.grad(&[&x])?.remove(0).unwrap()])
+    });
 }
 
 #[test]
@@ -663,12 +821,18 @@ fn what_is_no_model_is_refused_by_a_sentence() {
     assert!(said.contains("there twice"), "{said}");
     let said = refused(export().size("m", 2, 2), |x| Ok(x[0].exp()));
     assert!(said.contains("no input has the dimension `m`"), "{said}");
+    let said = refused(export(), |x| {
+        let y = x[0].exp();
+        Steps::note("lstm", &[&x[0], &x[0], &x[0]], &[&y]);
+        Ok(y)
+    });
+    assert!(said.contains("operands that are not known"), "{said}");
     let failed = export().trace(|x| Ok(vec![("y", x[0].reshape([3])?)]));
     assert!(matches!(failed, Err(Error::Shape { .. })));
 }
 
 #[test]
-fn sorts_and_transposed_convolutions() {
+fn sorts_are_operators() {
     let device = device();
     for (dtype, rows) in [(DType::F32, 5), (DType::F32, 300), (DType::I64, 40)] {
         let inputs = [("x", dtype, vec![Named("n", 3), Is(rows)])];
@@ -686,19 +850,129 @@ fn sorts_and_transposed_convolutions() {
             });
         }
     }
-    let inputs = [("x", DType::F32, vec![Named("batch", 2), Is(4), Is(6), Is(5)])];
-    let weight = numbers(DType::F32, &[4, 3, 3, 3].map(Is), &mut Rng::seed(2), &device);
-    for (stride, padding) in [(1, 0), (2, 1), (3, 0)] {
-        let options = ConvTransposeOptions {
-            stride: [stride; 2],
-            padding: [padding; 2],
-            ..Default::default()
-        };
-        let f = |x: &[Tensor]| Ok(vec![x[0].conv_transpose2d(&weight, None, options)?]);
-        let name = format!("transposed convolution {stride}");
-        let made = compare(&name, Export::new(&device), &inputs, f);
-        assert!(made.operators().contains_key("Conv"), "{:?}", made.operators());
+}
+
+type Transposed = (&'static str, [usize; 4], ConvTransposeOptions<2>);
+
+#[test]
+fn transposed_convolutions_are_operators() {
+    let device = device();
+    let plain = ConvTransposeOptions::default();
+    let cases: &[Transposed] = &[
+        ("plain", [4, 3, 3, 3], plain),
+        ("points", [4, 3, 1, 1], plain),
+        (
+            "doubled",
+            [4, 3, 4, 4],
+            ConvTransposeOptions { stride: [2; 2], padding: [1; 2], ..plain },
+        ),
+        ("exact", [4, 3, 2, 2], ConvTransposeOptions { stride: [2; 2], ..plain }),
+        (
+            "longer",
+            [4, 3, 3, 3],
+            ConvTransposeOptions {
+                stride: [2; 2],
+                padding: [1; 2],
+                output_padding: [1; 2],
+                ..plain
+            },
+        ),
+        ("gaps", [4, 3, 2, 2], ConvTransposeOptions { stride: [5; 2], ..plain }),
+        (
+            "uneven",
+            [4, 3, 3, 5],
+            ConvTransposeOptions {
+                stride: [3, 1],
+                padding: [0, 2],
+                output_padding: [2, 0],
+                ..plain
+            },
+        ),
+        ("grouped", [4, 2, 3, 3], ConvTransposeOptions { stride: [2; 2], groups: 2, ..plain }),
+        ("by channel", [4, 1, 4, 4], ConvTransposeOptions { stride: [2; 2], groups: 4, ..plain }),
+        ("dilated", [4, 3, 3, 2], ConvTransposeOptions { dilation: [2, 3], ..plain }),
+        (
+            "dilated and strided",
+            [4, 3, 3, 3],
+            ConvTransposeOptions {
+                stride: [3, 2],
+                padding: [1, 2],
+                output_padding: [2, 1],
+                dilation: [2; 2],
+                ..plain
+            },
+        ),
+        ("wide", [4, 3, 24, 20], ConvTransposeOptions { stride: [24, 20], ..plain }),
+        ("cut", [4, 3, 3, 3], ConvTransposeOptions { stride: [2; 2], padding: [3; 2], ..plain }),
+    ];
+    let mut rng = Rng::seed(2);
+    for (name, weight, options) in cases {
+        let weight = numbers(DType::F32, &weight.map(Is), &mut rng, &device);
+        let channels = weight.shape()[1] * options.groups;
+        let bias = numbers(DType::F32, &[Is(channels)], &mut rng, &device);
+        for bias in [None, Some(&bias)] {
+            let inputs = |n, rows| [("x", DType::F32, vec![Named("batch", n), Is(4), rows, Is(5)])];
+            let f = |x: &[Tensor]| Ok(vec![x[0].conv_transpose2d(&weight, bias, *options)?.tanh()]);
+            let export = || Export::new(&device).weights([("weight", weight.clone())]);
+            let biased = if bias.is_some() { " biased" } else { "" };
+            for (rows, named) in
+                [([Is(6); 3], ""), ([7, 6, 40].map(|n| Named("rows", n)), " of rows")]
+            {
+                let what = format!("transposed convolution {name}{biased}{named}");
+                // Of few rows nothing but zeros is left of what is cut.
+                let is_cut = *name == "cut" && !named.is_empty();
+                let export = if is_cut { export().size("rows", 6, 1) } else { export() };
+                let all = [inputs(2, rows[0]), inputs(1, rows[1]), inputs(5, rows[2])];
+                let made = compare_all(&what, export, &all.each_ref().map(|x| &x[..]), f);
+                assert_eq!(kinds(&made), ["ConvTranspose", "Identity", "Tanh"], "{what}");
+                assert_eq!(made.operators()["ConvTranspose"], 1, "{what}");
+            }
+        }
     }
+    // Along one axis and three, and of halves.
+    let init = &mut Init::new(0, &device);
+    let options = ConvTransposeOptions {
+        stride: [4],
+        padding: [2],
+        output_padding: [1],
+        ..Default::default()
+    };
+    let layer = ConvTranspose1d::new(4, 2, [8], options, init).unwrap();
+    let inputs = [("x", DType::F32, vec![Named("batch", 2), Is(4), Named("length", 9)])];
+    let export = Export::new(&device).parameters(layer.named_parameters());
+    let made = compare("transposed layer 1d", export, &inputs, |x| Ok(vec![layer.forward(&x[0])?]));
+    assert_eq!(kinds(&made), ["ConvTranspose", "Identity"]);
+    let weight = numbers(DType::F32, &[4, 2, 3].map(Is), &mut rng, &device);
+    let options = ConvTransposeOptions { dilation: [2], ..Default::default() };
+    let inputs = [("x", DType::F32, vec![Named("batch", 2), Is(4), Is(1)])];
+    let f = |x: &[Tensor]| Ok(vec![x[0].conv_transpose1d(&weight, None, options)?]);
+    let made = compare("transposed convolution of one element", Export::new(&device), &inputs, f);
+    assert_eq!(kinds(&made), ["ConvTranspose", "Identity"]);
+    let weight = numbers(DType::F32, &[4, 2, 2, 3, 2].map(Is), &mut rng, &device);
+    let options = ConvTransposeOptions { stride: [2, 1, 3], ..Default::default() };
+    let inputs = [("x", DType::F32, vec![Named("batch", 2), Is(4), Is(3), Is(4), Is(2)])];
+    let f = |x: &[Tensor]| Ok(vec![x[0].conv_transpose3d(&weight, None, options)?]);
+    let made = compare("transposed convolution 3d", Export::new(&device), &inputs, f);
+    assert_eq!(kinds(&made), ["ConvTranspose", "Identity"]);
+    let weight = weight.cast(DType::F16);
+    let inputs = [("x", DType::F16, vec![Named("batch", 2), Is(4), Is(3), Is(4), Is(2)])];
+    let f = |x: &[Tensor]| Ok(vec![x[0].conv_transpose3d(&weight, None, options)?]);
+    let made = compare("transposed convolution of halves", Export::new(&device), &inputs, f);
+    assert!(made.operators().contains_key("ConvTranspose"), "{:?}", made.operators());
+
+    // A slice, or a convolution with a flipped weight, is no transposed convolution.
+    let weight = numbers(DType::F32, &[4, 3, 3, 3].map(Is), &mut rng, &device);
+    let inputs = [("x", DType::F32, vec![Named("batch", 2), Is(4), Is(6), Is(5)])];
+    let options = ConvTransposeOptions { stride: [2; 2], ..Default::default() };
+    let f = |x: &[Tensor]| Ok(vec![x[0].conv_transpose2d(&weight, None, options)?.slice(2, 3..9)?]);
+    let made = compare("slice of a transposed convolution", Export::new(&device), &inputs, f);
+    assert_eq!(kinds(&made), ["ConvTranspose", "Identity", "Slice"]);
+    let f = |x: &[Tensor]| {
+        let options = Conv2dOptions { padding: [2, 2], ..Default::default() };
+        Ok(vec![x[0].conv2d(&weight.transpose(0, 1)?.flip([2])?, None, options)?])
+    };
+    let made = compare("convolution with a flipped weight", Export::new(&device), &inputs, f);
+    assert!(made.operators().contains_key("Conv"), "{:?}", made.operators());
 }
 
 /// Results that are inputs, weights, numbers, and the same twice.
@@ -720,4 +994,8 @@ fn results_of_every_kind() {
     });
     let inputs = [("x", DType::F32, vec![Is(0), Is(3)])];
     compare("always empty", Export::new(&device), &inputs, |x| Ok(vec![x[0].sum(0)?, x[0].exp()]));
+    compare("empty products", Export::new(&device), &inputs, |x| {
+        let y = x[0].reshape([1, 0, 1, 1, 3, 1])?;
+        Ok(vec![y.mul(y.exp())?.sum([4, 5])?.reshape([1, 0, 1])?])
+    });
 }

@@ -144,6 +144,25 @@ class Kernels(Work):
         assert np.isfinite(self.x.numpy()).all()
 
 
+class Factors(Work):
+    """Factorisations on the host that take seconds."""
+
+    def __init__(self):
+        n = 1200
+        a = numbers.standard_normal((n, n))
+        self.a, self.b = zyx.tensor(a), zyx.tensor(a @ a.T + np.eye(n))
+        self.c = self.a[:60, :60]
+
+    def run(self):
+        for x in (self.a.svd(), self.b.eigh(), self.a.qr(), [self.b.cholesky()], [self.a.inv()], [self.a.svdvals()]):
+            x[0].realize()
+
+    def check(self):
+        u, s, v = self.c.svd()
+        assert np.allclose(((u * s) @ v).numpy(), self.c.numpy())
+        assert np.allclose((self.c @ self.c.inv()).numpy(), np.eye(60))
+
+
 class Traced(Work):
     """A function that is traced for each size, and one that was traced before."""
 
@@ -250,6 +269,7 @@ def main(rounds, kinds):
     folder = tempfile.mkdtemp()
     makers = {
         "training": Training, "compiling": Compiling, "planning": Planning, "kernels": Kernels, "jit": Traced,
+        "factors": Factors,
         "loading": lambda: Loading(folder), "saving": lambda: Saving(folder), "onnx": Onnx,
     }
     late = 0

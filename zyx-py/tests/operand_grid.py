@@ -483,7 +483,7 @@ SYSTEMS | f(x + 3 * xp.eye(3, dtype=x.dtype), y); f(x + 3 * xp.eye(3, dtype=x.dt
 _WHY = {
     "draws numbers by chance": "bernoulli beta binomial cauchy dirichlet exponential gamma geometric gumbel gumbel_softmax laplace "
     "lognormal manual_seed multinomial normal permutation poisson rand rand_like rand_range randint randint_like randn randn_like "
-    "randperm truncated_normal F.gumbel_softmax",
+    "randperm truncated_normal F.gumbel_softmax alpha_dropout feature_alpha_dropout feature_dropout rrelu F.feature_alpha_dropout F.rrelu",
     "takes a function": "associative_scan checkpoint compile gradcheck jit jvp value_and_grad vmap",
     "is about gradients, whose tests are elsewhere": "backward grad grad_with gradient is_grad_enabled requires_grad_ with_gradient clip_norm clip_value",
     "is about files": "load load_npy load_npz load_pytorch load_safetensors open_gguf open_safetensors safetensors_from_bytes safetensors_to_bytes "
@@ -492,6 +492,23 @@ _WHY = {
     "is about memory of others, whose tests are elsewhere": "from_dlpack xp.from_dlpack",
     "is tested in test_pytorch_ways.py": "byte char clamp_max clamp_min fill new_empty positive reshape_as rsub "
     "tensorsolve",
+    "is the method of that name, with PyTorch's options": "F.binary_cross_entropy F.binary_cross_entropy_with_logits F.celu F.conv_transpose1d "
+    "F.conv_transpose2d F.conv_transpose3d F.cosine_embedding_loss F.elu F.gaussian_nll_loss F.group_norm F.hardsigmoid F.hardswish F.hardtanh "
+    "F.hinge_embedding_loss F.l1_loss F.leaky_relu F.log_softmax F.margin_ranking_loss F.mish F.mse_loss F.multi_margin_loss F.multilabel_margin_loss "
+    "F.multilabel_soft_margin_loss F.poisson_nll_loss F.relu F.relu6 F.selu F.silu F.smooth_l1_loss F.soft_margin_loss F.softmax F.softmin F.threshold",
+    "is tested in test_pytorch_names.py": "affine_grid_generator angle as_subclass asarray bilinear can_cast chain_matmul conj conj_physical conv_tbc "
+    "dim_order embedding_bag empty_permuted frexp frobenius_norm from_file frombuffer grid_sampler grid_sampler_2d i0 index_reduce instance_norm "
+    "is_complex is_nonzero is_same_size is_signed is_storage is_tensor isreal nanmedian nanquantile ndimension new_tensor nonzero_static "
+    "norm_except_dim nuclear_norm pca_lowrank promote_types range result_type scalar_tensor sum_to_size svd_lowrank type typename unsafe_chunk "
+    "unsafe_split F.adaptive_max_pool1d_with_indices F.adaptive_max_pool2d_with_indices F.adaptive_max_pool3d_with_indices F.conv_tbc "
+    "F.fractional_max_pool2d F.fractional_max_pool2d_with_indices F.fractional_max_pool3d F.fractional_max_pool3d_with_indices "
+    "F.linear_cross_entropy F.multi_head_attention_forward F.triplet_margin_with_distance_loss F.upsample F.upsample_bilinear F.upsample_nearest F.relu_ F.selu_ F.leaky_relu_ F.elu_ F.celu_ F.hardtanh_ F.threshold_ F.rrelu_",
+    "is a setting, or tells one": "are_deterministic_algorithms_enabled get_default_device get_default_dtype get_deterministic_debug_mode get_device "
+    "get_device_module get_float32_matmul_precision get_num_interop_threads get_num_threads get_rng_state initial_seed is_anomaly_check_nan_enabled "
+    "is_anomaly_enabled is_deterministic_algorithms_warn_only_enabled is_inference is_inference_mode_enabled is_pinned is_shared "
+    "is_warn_always_enabled module_load record_stream retain_grad seed set_anomaly_enabled set_default_device set_default_dtype "
+    "set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads "
+    "set_rng_state set_warn_always storage_offset summary use_deterministic_algorithms",
     "is about memory, whose tests are in test_writes.py": "is_contiguous",
     "PyTorch has nothing like it": "decode_float8 encode_float8 einsum_path linear_recurrence",
 }

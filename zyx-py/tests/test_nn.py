@@ -29,7 +29,7 @@ def test_parameters_by_name():
     assert net.n_parameters() == 4 * 8 + 8 + 64 + 8 + 64 + 1 + 16 + 2
     assert net.hidden.weight.shape == (8, 4) and isinstance(net.hidden.weight, nn.Parameter)
     assert [name for name, _ in net.named_modules()][:3] == ["", "hidden", "blocks.0"]
-    assert "(hidden): Linear(4, 8)" in repr(net)
+    assert "(hidden): Linear(in_features=4, out_features=8, bias=True)" in repr(net)
 
 
 def test_layers_compute_what_their_parameters_say(rng):
@@ -39,10 +39,13 @@ def test_layers_compute_what_their_parameters_say(rng):
     np.testing.assert_allclose(layer(x).numpy(), x @ w.T + b, rtol=1e-5, atol=1e-6)
     layer.weight.set(np.zeros((2, 4), np.float32))
     np.testing.assert_allclose(layer(x).numpy(), np.broadcast_to(b, (3, 2)))
-    layer.bias = zyx.ones(2)
+    with pytest.raises(TypeError, match="is a parameter"):
+        layer.bias = zyx.ones(2)
+    layer.bias = nn.Parameter(zyx.ones(2))
     assert layer(x).tolist() == [[1, 1]] * 3
-    with pytest.raises(ValueError, match="one shape"):
-        layer.weight = nn.Linear(4, 3).weight
+    layer.weight, layer.bias = nn.Parameter(zyx.ones(3, 4)), None
+    assert layer(x).shape == (3, 3)
+    layer.weight = nn.Parameter(zyx.zeros(2, 4))
     with pytest.raises(ValueError):
         layer.weight.set(zyx.zeros(3))
     with pytest.raises(ValueError):

@@ -78,7 +78,7 @@ def test_options_of_losses():
     x, y, weight = zyx.randn(4, 3), zyx.tensor([0, 2, 1, 1]), zyx.tensor([1.0, 2.0, 0.5])
     same(nn.CrossEntropyLoss(weight, label_smoothing=0.1)(x, y), F.cross_entropy(x, y, weight, label_smoothing=0.1))
     same(nn.NLLLoss(weight, reduction="sum")(x, y), F.nll_loss(x, y, weight, reduction="sum"))
-    same(nn.KLDivLoss(reduction="batchmean")(x, x.softmax(1)), F.kl_div(x, x.softmax(1), "sum") / 4)
+    same(nn.KLDivLoss(reduction="batchmean")(x, x.softmax(1)), F.kl_div(x, x.softmax(1), reduction="sum") / 4)
     t = zyx.rand(4, 3)
     s = x.sigmoid()
     same(nn.BCEWithLogitsLoss(pos_weight=weight)(x, t), -(weight * t * s.log() + (1 - t) * (1 - s).log()).mean())
@@ -101,7 +101,7 @@ def test_small_things(image):
     assert "beta=2" in repr(nn.Softplus(2))
     with pytest.raises(TypeError, match="kernel"):
         nn.MaxPool2d()
-    with pytest.raises(TypeError, match="no option"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'exact'"):
         nn.GELU(exact=True)
 
 
@@ -251,7 +251,7 @@ def test_optimizers_take_the_options_of_pytorch(rng):
 
     def moved(make, scale, **options):
         p = nn.Parameter(zyx.tensor(start))
-        optimizer = make([p], foreach=None, fused=False, **options)
+        optimizer = make([p], foreach=None, **options)
         for _ in range(3):
             optimizer.step((p * p).sum() * scale)
         return p.numpy() - start

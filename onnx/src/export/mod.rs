@@ -3,8 +3,10 @@
 //! A function is traced: called with tensors that have no values. What it made of them is a list of some twenty
 //! operations ([`Steps`]), of which each has a meaning in ONNX (`elementwise`, `nodes`). Sums of products become
 //! matrix products (`products`), and what is made as a method of tensors makes it becomes the operator of that method:
-//! convolutions, pooling, normalisation, activations (`patterns`). Recording the methods as they are called would
-//! find the same operators, but put the exporter into every method, and leave out what programs make themselves.
+//! normalisation and activations (`patterns`), convolutions and pooling (`windows`). Recording the methods as they are
+//! called would find the same operators, but put the exporter into every method, and leave out what programs make
+//! themselves. Only layers whose operations depend on the length of a sequence say which operator they are
+//! (`recurrent`).
 //!
 //! Dimensions with names are found by tracing with several sizes: everything but sizes must be equal, and sizes must
 //! be sums of products of the named dimensions (`sizes`).
@@ -13,8 +15,10 @@ mod elementwise;
 mod nodes;
 mod patterns;
 mod products;
+mod recurrent;
 mod sizes;
 mod views;
+mod windows;
 mod writer;
 
 use crate::proto::tensor_proto::DataLocation;
@@ -98,11 +102,13 @@ struct Input {
 /// ```
 ///
 /// # What is written
-/// Operators of opset 20. Sums of products are `MatMul`; convolutions, pooling, softmax, layer and batch
-/// normalisation and activations are their operators where they are computed by the tensor methods of that meaning;
-/// everything else is written operation by operation. Integers divided by zero, indices out of range and floats that no
-/// integer holds give what they give here. Sorts are `TopK`, which leaves open where NaN stands; attention without a mask is
-/// `Softmax`, which gives NaN where every score of a row is `-inf`.
+/// Operators of opset 20. Sums of products are `MatMul`; convolutions, transposed ones, pooling, softmax, layer and batch
+/// normalisation and activations are their operators where they are computed by the tensor methods of that meaning, and
+/// so are the recurrent layers of `zyx-nn`, whose sequences may have a named length; everything else is written operation
+/// by operation. Integers divided by zero, indices out of range and floats that no integer holds give what they give here.
+/// Sorts are `TopK`, which leaves open where NaN stands; attention without a mask is `Softmax`, which gives NaN where every
+/// score of a row is `-inf`. Recurrent layers of `bf16`, which the operators lack,
+/// are computed in `f32`.
 ///
 /// Not written are Fourier transforms, reinterpreted bits (and so random numbers that depend on an input), and
 /// additions to places of an index on devices that sort for them: [`Export::trace`] names the operation. What depends
@@ -206,7 +212,7 @@ impl Export {
             let kind =
                 |input: &Input| (input.dims.iter().map(extent).collect::<Shape>(), input.dtype);
             let inputs: Vec<(Shape, DType)> = self.inputs.iter().map(kind).collect();
-            Steps::trace(&inputs, &self.device, known, |x| {
+            Steps::trace(&inputs, &self.device, known, &recurrent::COMPOSITES, |x| {
                 let named: Vec<(String, Tensor)> =
                     f(x)?.into_iter().map(|(name, y)| (name.into(), y)).collect();
                 outputs = named.iter().map(|(name, _)| name.clone()).collect();

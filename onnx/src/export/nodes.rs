@@ -214,7 +214,7 @@ impl Exporter<'_> {
         }
     }
 
-    fn dims(&self, id: usize) -> Result<Vec<Size>> {
+    pub(super) fn dims(&self, id: usize) -> Result<Vec<Size>> {
         let step = &self.steps[id];
         step.dims.clone().ok_or_else(|| {
             refusal(format!(
@@ -255,7 +255,7 @@ impl Exporter<'_> {
     }
 
     /// A whole operand: a number is repeated.
-    fn operand(&mut self, x: usize) -> Result<Name> {
+    pub(super) fn operand(&mut self, x: usize) -> Result<Name> {
         match self.names[x] {
             Some(_) => Ok(self.name(x)),
             None => self.write(x, &Choice::Number),
@@ -366,6 +366,7 @@ impl Exporter<'_> {
             }
             StepOp::Gather { axis } => self.gather(id, *axis, &x, operands),
             StepOp::Scatter { axis, op } => self.scatter(id, *axis, *op, operands),
+            StepOp::Composite { name, result } => self.recurrent(id, name, *result),
             other => Err(failed(format!(
                 "{other:?}, a part of a sort, a transform or a reinterpretation of bits,"
             ))),
@@ -488,7 +489,7 @@ impl Exporter<'_> {
         ];
         let inputs: Vec<&str> =
             [&state].into_iter().chain(inputs.iter().copied()).map(String::as_str).collect();
-        let [_, y] = self.writer.two("Scan", &inputs, attributes);
+        let [_, y] = self.writer.several("Scan", &inputs, attributes);
         Ok(y)
     }
 

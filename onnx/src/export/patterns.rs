@@ -6,15 +6,12 @@
 
 use super::Exporter;
 use super::sizes::Size;
-use super::writer::{Name, float, int, ints, string};
+use super::writer::{Name, float, int, string};
 use crate::proto::AttributeProto;
 use std::collections::HashMap;
 use std::sync::Arc;
 use zyx_core::tensor::{StepOp, Steps};
-use zyx_core::{
-    BinaryOp, Conv1dOptions, Conv2dOptions, Conv3dOptions, DType, Device, Pool, Result, Shape,
-    Tensor, UnaryOp,
-};
+use zyx_core::{BinaryOp, DType, Device, Result, Shape, Tensor, UnaryOp};
 
 /// A step that is one operator.
 pub(super) struct Pattern {
@@ -38,7 +35,7 @@ enum Role {
 }
 
 /// The shape of an operand in each trace.
-enum Extents {
+pub(super) enum Extents {
     /// That of a step.
     Step(usize),
     /// The last axes of a step.
@@ -48,10 +45,10 @@ enum Extents {
     Fixed(Shape),
 }
 
-type Method = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
+pub(super) type Method = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
 
 /// What a step may be.
-struct Candidate {
+pub(super) struct Candidate {
     kind: &'static str,
     operands: Vec<Extents>,
     attributes: Vec<AttributeProto>,
@@ -62,7 +59,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn new(
+    pub(super) fn new(
         kind: &'static str,
         operands: Vec<Extents>,
         attributes: Vec<AttributeProto>,
@@ -84,10 +81,8 @@ const PLAIN: &[Plain] = &[
     ("Mish", "", Tensor::mish),
 ];
 
-/// Most steps between a window and the image that it is of.
-const REACH: usize = 64;
-/// Most ways of sliding a window that are tried.
-const TRIED: usize = 400;
+/// Most candidates of one kind that are tried for a step.
+pub(super) const MAX_CANDIDATES: usize = 400;
 
 impl Exporter<'_> {
     /// The operator that a step is.
@@ -107,18 +102,10 @@ impl Exporter<'_> {
             StepOp::Binary(_) => {
                 let plain = self.plain(id).into_iter().chain(self.softmax(id, root));
                 let norms = self.norms(id, root);
-                plain
-                    .chain(norms)
-                    .chain(self.convolution(root, true))
-                    .chain(self.pool(root))
-                    .collect()
+                plain.chain(norms).chain(self.sliding(root)).collect()
             }
             StepOp::Unary(_) | StepOp::Ternary(_) => self.plain(id),
-            StepOp::Reshape => {
-                let mut all = self.convolution(root, false);
-                all.extend(self.pool(root));
-                all
-            }
+            StepOp::Reshape | StepOp::Shrink(_) => self.sliding(root),
             _ => return None,
         };
         candidates
@@ -147,7 +134,7 @@ impl Exporter<'_> {
                 let size = self.steps[id].dims.as_ref().map(|dims| dims[axis].clone());
                 let count = self.writer.size(&size.unwrap_or(Size::fixed(0)));
                 names.push(&count);
-                let [values, order] = self.writer.two(kind, &names, attributes);
+                let [values, order] = self.writer.several(kind, &names, attributes);
                 if result == 0 { values } else { order }
             }
         }
@@ -238,7 +225,7 @@ impl Exporter<'_> {
             };
             for (axis, largest) in axes.into_iter().flat_map(|axis| [(axis, false), (axis, true)]) {
                 tried += 1;
-                if tried > TRIED {
+                if tried > MAX_CANDIDATES {
                     return None;
                 }
                 let (n, whole) = (shape[axis], along.is_empty());
@@ -425,221 +412,11 @@ impl Exporter<'_> {
         }
         all
     }
-
-    /// Steps with as many axes and these first extents, on the way down from windows.
-    fn images(&self, mut x: usize, rank: usize, lead: [usize; 2]) -> Vec<usize> {
-        let mut found = Vec::new();
-        for _ in 0..REACH {
-            let step = &self.steps[x];
-            if step.tensor.rank() == rank && step.tensor.shape()[..2] == lead {
-                found.push(x);
-            }
-            x = match (&step.op, &step.sources[..]) {
-                (StepOp::Ternary(_), [_, source, _]) => *source,
-                (StepOp::Cast, [source]) => *source,
-                (StepOp::Reshape | StepOp::Permute(_) | StepOp::Expand, [source]) => *source,
-                (StepOp::Pad(_) | StepOp::Shrink(_), [source]) => *source,
-                _ => break,
-            };
-        }
-        // The image itself comes last, below its padding.
-        found.reverse();
-        found
-    }
-
-    fn convolution(&self, root: usize, has_bias: bool) -> Vec<Candidate> {
-        let found = || {
-            let sum = match has_bias {
-                false => root,
-                true => {
-                    let step = &self.steps[root];
-                    let is_sum = matches!(step.op, StepOp::Binary(BinaryOp::Add));
-                    is_sum.then(|| step.sources[0])?
-                }
-            };
-            let sum = self.behind(sum, |op| matches!(op, StepOp::Reshape))?;
-            let product =
-                self.behind(sum, |op| matches!(op, StepOp::Reduce { op: BinaryOp::Add, .. }))?;
-            let step = &self.steps[product];
-            let dims = step.tensor.shape();
-            let windows = match (&step.op, &step.sources[..]) {
-                (StepOp::Binary(BinaryOp::Mul), [windows, _]) => *windows,
-                _ => return None,
-            };
-            // Images, groups, channels of results, positions, channels, places of the kernel.
-            let n = dims.rank().checked_sub(4).filter(|n| n % 2 == 0 && (2..=6).contains(n))? / 2;
-            let (groups, channels) = (dims[1], dims[3 + n]);
-            let (positions, kernel) = (&dims[3..3 + n], &dims[4 + n..]);
-            let lead = [groups * dims[2], channels];
-            let weight = Shape::from([&lead[..], kernel].concat());
-            let slide = Slide { positions: positions.to_vec(), kernel: kernel.to_vec() };
-            let mut all = Vec::new();
-            for image in self.images(windows, n + 2, [dims[0], groups * channels]) {
-                let extents = &self.steps[image].tensor.shape()[2..];
-                for way in slide.ways(extents, |kernel| 2 * kernel) {
-                    if all.len() < TRIED {
-                        all.push(convolution(image, &weight, groups, has_bias, way));
-                    }
-                }
-            }
-            Some(all)
-        };
-        found().unwrap_or_default()
-    }
-
-    /// The operand of a step, if the step is of such an op.
-    fn behind(&self, id: usize, is: impl Fn(&StepOp) -> bool) -> Option<usize> {
-        let step = &self.steps[id];
-        if is(&step.op) { step.sources.first().copied() } else { None }
-    }
-
-    fn pool(&self, root: usize) -> Vec<Candidate> {
-        let found = || {
-            let step = &self.steps[root];
-            let (reshape, is_mean) = match step.op {
-                StepOp::Reshape => (root, false),
-                StepOp::Binary(BinaryOp::Mul | BinaryOp::Div) => (step.sources[0], true),
-                _ => return None,
-            };
-            let reduce = self.behind(reshape, |op| matches!(op, StepOp::Reshape))?;
-            let (op, axes) = match &self.steps[reduce].op {
-                StepOp::Reduce { op, axes } => (*op, axes.len()),
-                _ => return None,
-            };
-            let wanted = if is_mean { BinaryOp::Add } else { BinaryOp::Max };
-            let windows = *self.steps[reduce].sources.first()?;
-            let dims = self.steps[windows].tensor.shape();
-            if op != wanted || !(1..=3).contains(&axes) || dims.rank() != 2 + 2 * axes {
-                return None;
-            }
-            let pick = |from: usize| (0..axes).map(|i| dims[from + 2 * i]).collect::<Vec<_>>();
-            let slide = Slide { kernel: pick(2), positions: pick(3) };
-            let mut all = Vec::new();
-            for image in self.images(windows, axes + 2, [dims[0], dims[1]]) {
-                let extents = &self.steps[image].tensor.shape()[2..];
-                for way in slide.ways(extents, |kernel| kernel / 2) {
-                    for inside in [false, true].into_iter().take(1 + usize::from(is_mean)) {
-                        if all.len() < TRIED {
-                            all.extend(pool(image, is_mean, inside, &way));
-                        }
-                    }
-                }
-            }
-            Some(all)
-        };
-        found().unwrap_or_default()
-    }
-}
-
-/// Windows of some extents at so many positions.
-struct Slide {
-    kernel: Vec<usize>,
-    positions: Vec<usize>,
-}
-
-/// How windows slide: along each axis kernel, stride, padding, dilation.
-type Way = Vec<[usize; 4]>;
-
-impl Slide {
-    /// The ways in which windows have these positions in an image.
-    fn ways(&self, image: &[usize], most_padding: impl Fn(usize) -> usize) -> Vec<Way> {
-        let mut ways: Vec<Way> = vec![Vec::new()];
-        for ((&kernel, &positions), &extent) in self.kernel.iter().zip(&self.positions).zip(image) {
-            let mut own = Vec::new();
-            let dilations = if kernel == 1 { 1..=1 } else { 1..=8 };
-            for dilation in dilations {
-                for padding in 0..=most_padding(kernel).max(1) {
-                    let reach = (kernel - 1) * dilation + 1;
-                    let Some(room) = (extent + 2 * padding).checked_sub(reach) else { continue };
-                    let fits = |&stride: &usize| room / stride + 1 == positions;
-                    own.extend(
-                        (1..=room.clamp(1, 16))
-                            .filter(fits)
-                            .map(|s| [kernel, s, padding, dilation]),
-                    );
-                }
-            }
-            let longer = |way: &Way| {
-                let way = way.clone();
-                own.iter().map(move |axis| [&way[..], &[*axis]].concat()).collect::<Vec<_>>()
-            };
-            ways = ways.iter().flat_map(longer).collect();
-        }
-        // The same along each axis first.
-        ways.sort_by_key(|way| way.windows(2).filter(|pair| pair[0][1..] != pair[1][1..]).count());
-        ways
-    }
-}
-
-fn sliding(way: &[[usize; 4]]) -> Vec<AttributeProto> {
-    let pick = |i: usize| way.iter().map(|axis| axis[i] as i64).collect::<Vec<_>>();
-    let pads = pick(2);
-    vec![
-        ints("kernel_shape", pick(0)),
-        ints("strides", pick(1)),
-        ints("pads", [&pads[..], &pads[..]].concat()),
-        ints("dilations", pick(3)),
-    ]
-}
-
-fn convolution(image: usize, weight: &Shape, groups: usize, has_bias: bool, way: Way) -> Candidate {
-    let mut attributes = sliding(&way);
-    attributes.push(int("group", groups as i64));
-    let mut operands = vec![Extents::Step(image), Extents::Fixed(weight.clone())];
-    if has_bias {
-        operands.push(Extents::Fixed(Shape::from([weight[0]])));
-    }
-    let method: Method = Box::new(move |x| {
-        let bias = x.get(2);
-        let pick = |i: usize, axis: usize| way[axis][i];
-        match way.len() {
-            1 => {
-                let (stride, padding, dilation) = (pick(1, 0), pick(2, 0), pick(3, 0));
-                x[0].conv1d(&x[1], bias, Conv1dOptions { stride, padding, dilation, groups })
-            }
-            2 => {
-                let [stride, padding, dilation] = [1, 2, 3].map(|i| [0, 1].map(|a| pick(i, a)));
-                x[0].conv2d(&x[1], bias, Conv2dOptions { stride, padding, dilation, groups })
-            }
-            _ => {
-                let [stride, padding, dilation] = [1, 2, 3].map(|i| [0, 1, 2].map(|a| pick(i, a)));
-                x[0].conv3d(&x[1], bias, Conv3dOptions { stride, padding, dilation, groups })
-            }
-        }
-    });
-    Candidate::new("Conv", operands, attributes, method)
-}
-
-fn pool(image: usize, is_mean: bool, inside: bool, way: &Way) -> Option<Candidate> {
-    fn of<const N: usize>(way: &[[usize; 4]], inside: bool) -> Pool<N> {
-        let pick = |i: usize| std::array::from_fn(|axis| way[axis][i]);
-        let (stride, padding, dilation) = (pick(1), pick(2), pick(3));
-        Pool { stride, padding, dilation, count_include_pad: !inside, ..Pool::new(pick(0)) }
-    }
-    let has_padding = way.iter().any(|axis| axis[2] > 0);
-    if inside && !has_padding {
-        return None;
-    }
-    let mut attributes = sliding(way);
-    if is_mean {
-        attributes.push(int("count_include_pad", i64::from(!inside)));
-    }
-    let way = way.clone();
-    let method: Method = Box::new(move |x| match (way.len(), is_mean) {
-        (1, false) => x[0].max_pool1d(of(&way, inside)),
-        (2, false) => x[0].max_pool2d(of(&way, inside)),
-        (_, false) => x[0].max_pool3d(of(&way, inside)),
-        (1, true) => x[0].avg_pool1d(of(&way, inside)),
-        (2, true) => x[0].avg_pool2d(of(&way, inside)),
-        (_, true) => x[0].avg_pool3d(of(&way, inside)),
-    });
-    let kind = if is_mean { "AveragePool" } else { "MaxPool" };
-    Some(Candidate::new(kind, vec![Extents::Step(image)], attributes, method))
 }
 
 /// The operations that a method makes.
 fn template(operands: &[(Shape, DType)], device: &Device, method: &Method) -> Option<Arc<Steps>> {
-    let steps = Steps::trace(operands, device, &[], |x| Ok(vec![method(x)?]));
+    let steps = Steps::trace(operands, device, &[], &[], |x| Ok(vec![method(x)?]));
     steps.ok().map(Arc::new)
 }
 

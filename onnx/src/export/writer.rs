@@ -4,6 +4,7 @@ use super::sizes::{Number, Size};
 use crate::proto::attribute_proto::AttributeType;
 use crate::proto::tensor_proto::DataType;
 use crate::proto::{AttributeProto, GraphProto, NodeProto, TensorProto};
+use std::array::from_fn;
 use std::collections::{HashMap, HashSet};
 use zyx_core::{DType, Result, Scalar, Shape, Tensor};
 
@@ -54,6 +55,11 @@ pub(super) fn string(name: &str, s: &str) -> AttributeProto {
     }
 }
 
+pub(super) fn strings(name: &str, list: &[&str]) -> AttributeProto {
+    let strings = list.iter().map(|s| s.as_bytes().to_vec().into()).collect();
+    AttributeProto { strings, ..attribute(name, AttributeType::Strings) }
+}
+
 pub(super) fn graph(name: &str, g: GraphProto) -> AttributeProto {
     AttributeProto { g: Some(g), ..attribute(name, AttributeType::Graph) }
 }
@@ -94,20 +100,7 @@ impl Writer {
         inputs: &[&str],
         attributes: Vec<AttributeProto>,
     ) -> Name {
-        let key = format!("{kind} {inputs:?} {attributes:?}");
-        if let Some(known) = self.known.get(&key) {
-            return known.clone();
-        }
-        let name = self.fresh();
-        self.nodes.push(NodeProto {
-            input: inputs.iter().map(|&input| input.to_owned()).collect(),
-            output: vec![name.clone()],
-            name: Some(format!("{kind}_{}", self.nodes.len())),
-            op_type: Some(kind.to_owned()),
-            attribute: attributes,
-            ..NodeProto::default()
-        });
-        self.known.insert(key, name.clone());
+        let [name] = self.several(kind, inputs, attributes);
         name
     }
 
@@ -310,41 +303,44 @@ impl Writer {
         GraphProto { node: inner.nodes, initializer: inner.initializers, ..GraphProto::default() }
     }
 
-    /// Both results of a node of two; those of an equal one if there is one.
-    pub(super) fn two(
+    /// The results of a node of several; those of an equal one if there is one.
+    pub(super) fn several<const N: usize>(
         &mut self,
         kind: &str,
         inputs: &[&str],
         attributes: Vec<AttributeProto>,
-    ) -> [Name; 2] {
-        let key = |result: usize| format!("{kind} {inputs:?} {attributes:?} {result}");
-        let keys = [key(0), key(1)];
-        if let [Some(a), Some(b)] = keys.each_ref().map(|key| self.known.get(key)) {
-            return [a.clone(), b.clone()];
+    ) -> [Name; N] {
+        let keys: [String; N] = from_fn(|i| format!("{kind} {inputs:?} {attributes:?} {i}"));
+        if keys.iter().all(|key| self.known.contains_key(key)) {
+            return keys.map(|key| self.known[&key].clone());
         }
-        let names = [self.fresh(), self.fresh()];
-        self.nodes.push(NodeProto {
-            input: inputs.iter().map(|&input| input.to_owned()).collect(),
-            output: names.to_vec(),
-            name: Some(format!("{kind}_{}", self.nodes.len())),
-            op_type: Some(kind.to_owned()),
-            attribute: attributes,
-            ..NodeProto::default()
-        });
+        let names: [Name; N] = from_fn(|_| self.fresh());
+        self.push(kind, inputs, names.to_vec(), attributes);
         self.known.extend(keys.into_iter().zip(names.clone()));
         names
+    }
+
+    fn push(
+        &mut self,
+        kind: &str,
+        inputs: &[&str],
+        output: Vec<Name>,
+        attribute: Vec<AttributeProto>,
+    ) {
+        self.nodes.push(NodeProto {
+            input: inputs.iter().map(|&input| input.to_owned()).collect(),
+            output,
+            name: Some(format!("{kind}_{}", self.nodes.len())),
+            op_type: Some(kind.to_owned()),
+            attribute,
+            ..NodeProto::default()
+        });
     }
 }
 
 impl Writer {
     /// Gives a value another name: that of a result.
     pub(super) fn rename(&mut self, value: &str, name: &str) {
-        self.nodes.push(NodeProto {
-            input: vec![value.to_owned()],
-            output: vec![name.to_owned()],
-            name: Some(format!("Identity_{}", self.nodes.len())),
-            op_type: Some("Identity".to_owned()),
-            ..NodeProto::default()
-        });
+        self.push("Identity", &[value], vec![name.to_owned()], Vec::new());
     }
 }

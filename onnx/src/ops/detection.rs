@@ -6,6 +6,54 @@ use crate::run::Call;
 use crate::value::Value;
 use zyx_core::{DType, Result, Tensor};
 
+/// Boxes that are compared at once.
+const LANES: usize = 16;
+
+/// Boxes in groups: the two corners and the area of each.
+#[derive(Default)]
+struct Boxes {
+    count: usize,
+    groups: Vec<[[f32; LANES]; 5]>,
+}
+
+fn area([left, top, right, bottom]: [f32; 4]) -> f32 {
+    (right - left) * (bottom - top)
+}
+
+impl Boxes {
+    fn push(&mut self, corners: [f32; 4]) {
+        let lane = self.count % LANES;
+        if lane == 0 {
+            // Empty boxes overlap nothing.
+            self.groups.push([[0.0; LANES]; 5]);
+        }
+        if let Some(group) = self.groups.last_mut() {
+            let numbers = corners.into_iter().chain([area(corners)]);
+            group.iter_mut().zip(numbers).for_each(|(lanes, x)| lanes[lane] = x);
+        }
+        self.count += 1;
+    }
+
+    /// Whether the area that a box has in common with any of these is more than a part of what both cover.
+    fn overlap(&self, corners: [f32; 4], part: f32) -> bool {
+        let own = area(corners);
+        let [left, top, right, bottom] = corners;
+        self.groups.iter().any(|[lefts, tops, rights, bottoms, areas]| {
+            let mut found = [false; LANES];
+            for (i, found) in found.iter_mut().enumerate() {
+                let width = (if right < rights[i] { right } else { rights[i] })
+                    - (if left > lefts[i] { left } else { lefts[i] });
+                let height = (if bottom < bottoms[i] { bottom } else { bottoms[i] })
+                    - (if top > tops[i] { top } else { tops[i] });
+                let common = width * height;
+                let all = areas[i] + own - common;
+                *found = (width > 0.0) & (height > 0.0) & (common > part * all);
+            }
+            found.iter().fold(false, |any, &found| any | found)
+        })
+    }
+}
+
 /// Boxes that overlap no better one of their class by more than a threshold, on the host: how many there are depends
 /// on all of them.
 pub(super) fn non_max_suppression(call: &Call<'_>) -> Result<Vec<Value>> {
@@ -31,17 +79,11 @@ pub(super) fn non_max_suppression(call: &Call<'_>) -> Result<Vec<Value>> {
     let (boxes, scores) = (boxes.floats(), scores.floats());
     let corners = |batch: usize, i: usize| {
         let b = &boxes[(batch * n + i) * 4..][..4];
-        match centered {
+        let corners = match centered {
             true => [b[0] - b[2] / 2.0, b[1] - b[3] / 2.0, b[0] + b[2] / 2.0, b[1] + b[3] / 2.0],
             false => [b[0].min(b[2]), b[1].min(b[3]), b[0].max(b[2]), b[1].max(b[3])],
-        }
-    };
-    let area = |b: [f64; 4]| (b[2] - b[0]) * (b[3] - b[1]);
-    let overlaps = |a: [f64; 4], b: [f64; 4]| {
-        let width = (a[2].min(b[2]) - a[0].max(b[0])).max(0.0);
-        let height = (a[3].min(b[3]) - a[1].max(b[1])).max(0.0);
-        let common = width * height;
-        common > 0.0 && common / (area(a) + area(b) - common) > overlap
+        };
+        corners.map(|x| x as f32)
     };
     let mut chosen: Vec<i64> = Vec::new();
     for batch in 0..batches {
@@ -51,17 +93,18 @@ pub(super) fn non_max_suppression(call: &Call<'_>) -> Result<Vec<Value>> {
             let mut order: Vec<usize> =
                 (0..n).filter(|&i| least.is_none_or(|least| scores[i] > least)).collect();
             order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-            let mut kept: Vec<usize> = Vec::new();
+            let mut boxes = Boxes::default();
             for i in order {
                 Budget::check_interrupt()?;
-                if kept.len() == most {
+                if boxes.count == most {
                     break;
                 }
-                if !kept.iter().any(|&k| overlaps(corners(batch, k), corners(batch, i))) {
-                    kept.push(i);
+                let corners = corners(batch, i);
+                if !boxes.overlap(corners, overlap as f32) {
+                    boxes.push(corners);
+                    chosen.extend([batch as i64, class as i64, i as i64]);
                 }
             }
-            chosen.extend(kept.iter().flat_map(|&i| [batch as i64, class as i64, i as i64]));
         }
     }
     let rows = chosen.len() / 3;

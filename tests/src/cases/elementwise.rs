@@ -267,6 +267,13 @@ pub fn promotion(device: &Device) {
             let b = check.input(&y);
             check.equal(format!("{p} + {q}"), a.add(&b), &x.binary(BinaryOp::Add, &y));
             check.equal(format!("{p} < {q}"), a.lt(&b), &x.binary(BinaryOp::Lt, &y));
+            // Integers beyond the range of a half are infinite.
+            let large = if p.is_float() || p.bits() < 32 { 100 } else { 70_000 };
+            let column = Array::whole(p, &[4, 1], &[0, 1, 3, large]);
+            let row = Array::whole(q, &[1, 4], &[1, 0, 2, 27]);
+            let product = check.input(&column).mul(&check.input(&row));
+            let want = column.binary(BinaryOp::Mul, &row);
+            check.equal(format!("{p} * {q}, a column and a row"), product, &want);
         }
         let keeps = if p == DType::Bool { DType::I64 } else { p };
         let three = Array::whole(keeps, &[], &[3]);

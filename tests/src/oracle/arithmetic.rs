@@ -165,6 +165,8 @@ fn unary_range(op: UnaryOp, low: f64, high: f64) -> Option<(f64, f64)> {
         _ if point => (f(low), f(low)),
         U::Abs | U::Cosh if low < 0.0 && high > 0.0 => (f(0.0), f(low).max(f(high))),
         U::Recip if low <= 0.0 && high >= 0.0 => return None,
+        // Defined between the ends alone.
+        _ if low < 0.0 && high > 0.0 && f(low).is_nan() && !f(0.0).is_nan() => return None,
         U::Sin | U::Cos => around(&f),
         U::Tan => {
             let branch = |x: f64| (x / std::f64::consts::PI + 0.5).floor();
@@ -342,6 +344,14 @@ fn real(op: BinaryOp, x: f64, y: f64) -> f64 {
     }
 }
 
+/// Whether numbers of two intervals may be an infinity and a zero, whose product is no number.
+pub fn spans_zero_by_infinity(x: (f64, f64), y: (f64, f64)) -> bool {
+    let spans = |a: (f64, f64), b: (f64, f64)| {
+        (a.0.is_infinite() || a.1.is_infinite()) && b.0 <= 0.0 && b.1 >= 0.0
+    };
+    spans(x, y) || spans(y, x)
+}
+
 fn real_binary(op: BinaryOp, dtype: DType, x: (f64, f64), y: (f64, f64)) -> Val {
     use BinaryOp as B;
     let nan = x.0.is_nan() || y.0.is_nan();
@@ -375,6 +385,9 @@ fn real_binary(op: BinaryOp, dtype: DType, x: (f64, f64), y: (f64, f64)) -> Val 
     }
     if nan {
         return if matches!(op, B::Pow) { Val::Unknown } else { Val::point(f64::NAN) };
+    }
+    if op == B::Mul && spans_zero_by_infinity(x, y) {
+        return Val::Unknown;
     }
     // Ops that are monotone in each operand over the whole box take their extremes in corners.
     let monotone = match op {

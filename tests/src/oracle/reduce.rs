@@ -232,7 +232,9 @@ impl Array {
             out.data[flat] = terms.map_or(Val::Unknown, |terms| {
                 let top = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 let sum: f64 = terms.iter().map(|x| (x - top).exp()).sum();
-                let scale = terms.iter().fold(1.0, |scale: f64, x| scale.max(x.abs()));
+                // Terms far below the largest add nothing, however large they are.
+                let scale = terms.iter().filter(|x| top - **x < 1000.0);
+                let scale = scale.fold(1.0, |scale: f64, x| scale.max(x.abs()));
                 let error = STEPS * terms.len() as f64 * ulp(wide, scale);
                 Val::about(self.dtype, top + sum.ln(), error)
             });
@@ -315,7 +317,10 @@ pub fn inner_product(dtype: DType, terms: impl Iterator<Item = (Val, Val)>) -> V
         let term = (flushed(dtype, term.0), flushed(dtype, term.1));
         let (Val::Real(a, b), Val::Real(c, d)) = term else { return Val::Unknown };
         let corners = [a * c, a * d, b * c, b * d];
-        if corners.iter().any(|x| x.is_nan()) && !(a.is_nan() || c.is_nan() || (a == b && c == d)) {
+        let is_point = a == b && c == d;
+        let may_be_nan = corners.iter().any(|x| x.is_nan())
+            || arithmetic::spans_zero_by_infinity((a, b), (c, d));
+        if may_be_nan && !(a.is_nan() || c.is_nan() || is_point) {
             return Val::Unknown;
         }
         let low = corners.iter().copied().fold(f64::INFINITY, f64::min);

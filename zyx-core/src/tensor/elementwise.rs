@@ -51,10 +51,12 @@ impl Tensor {
         y: &Tensor,
         domain: DTypeSet,
     ) -> Result<Tensor> {
-        let half = self.dtype().promote(y.dtype()).accumulator() != self.dtype().promote(y.dtype());
+        let dtype = self.dtype().promote(y.dtype());
         let repeated = !self.shape().same(y.shape());
-        if half && repeated && matches!(op, BinaryOp::Mul | BinaryOp::Div) {
-            return self.in_steps(name, [y], |x, [y]| x.binary_within(name, op, &y, domain));
+        if dtype.accumulator() != dtype && repeated && matches!(op, BinaryOp::Mul | BinaryOp::Div) {
+            // Integers beyond the range of a half are infinite, as they are without steps.
+            let (x, y) = (self.cast(dtype), y.cast(dtype));
+            return x.in_steps(name, [&y], |x, [y]| x.binary_within(name, op, &y, domain));
         }
         let (x, y) = Tensor::unify_lent(name, self, y, domain)?;
         let dtype = op.result(x.dtype());

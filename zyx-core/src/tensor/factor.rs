@@ -16,6 +16,8 @@ pub(crate) use orthogonal::qr;
 pub(crate) use singular::{singular_values, svd};
 pub(crate) use symmetric::eigh;
 
+use crate::error::{Error, Result};
+use crate::hal::{Watch, attempt, interrupted};
 use product::{View, subtract};
 use std::num::NonZero;
 use zyx_gemm::dense::{self, WIDE, add_scaled, dot};
@@ -112,16 +114,36 @@ fn threads(work: usize) -> usize {
 }
 
 /// `f` of each item, on threads where each has at least `work` operations to do.
+///
+/// # Errors
+/// When the user interrupts: then `f` has ended early, with anything for a result.
 pub(crate) fn each<A: Sync, B: Send>(
     items: &[A],
     work: usize,
     f: impl Fn(&A) -> B + Sync,
-) -> Vec<B> {
+) -> Result<Vec<B>> {
+    let stopped = || Error::Io { what: "linear algebra".to_owned(), source: interrupted() };
+    let all = || Some(map(items, work, &f)).filter(|_| !is_stopped()).ok_or_else(stopped);
+    attempt!(all())
+}
+
+/// As [`each`], within the work on one matrix.
+fn map<A: Sync, B: Send>(items: &[A], work: usize, f: impl Fn(&A) -> B + Sync) -> Vec<B> {
     let threads = threads(work.saturating_mul(items.len())).min(items.len());
     if threads < 2 {
         return items.iter().map(f).collect();
     }
+    let watch = Watch::here();
+    let f = |item| {
+        let _mode = watch.enter();
+        f(item)
+    };
     crate::threads::map(threads, items.iter().collect(), f)
+}
+
+/// Whether the result is not wanted any more: outer loops look at each step.
+fn is_stopped() -> bool {
+    Watch::here().is_stopped()
 }
 
 /// The lower triangular `l` with `l l^T = a`, of which the lower triangle is read; `None` when it
@@ -131,6 +153,9 @@ pub(crate) fn cholesky(a: &Matrix) -> Option<Matrix> {
     // The upper triangle of the transpose, whose rows are contiguous.
     let mut u = a.transposed();
     for first in (0..n).step_by(BLOCK) {
+        if is_stopped() {
+            break;
+        }
         let last = n.min(first + BLOCK);
         for k in first..last {
             let pivot = u.at(k, k);
@@ -167,6 +192,9 @@ pub(crate) fn lu(a: &Matrix) -> (Matrix, Vec<usize>, f64) {
     let n = a.rows;
     let (mut lu, mut rows, mut sign) = (a.clone(), (0..n).collect::<Vec<_>>(), 1.0);
     for first in (0..n).step_by(BLOCK) {
+        if is_stopped() {
+            break;
+        }
         let last = n.min(first + BLOCK);
         for k in first..last {
             let mut pivot = k;
@@ -251,6 +279,9 @@ fn substituted(a: &Matrix, mut x: Matrix, of: Triangle) -> Matrix {
     }
     let blocks = n.div_ceil(BLOCK);
     for step in 0..blocks {
+        if is_stopped() {
+            break;
+        }
         let block = if of.upper { blocks - 1 - step } else { step };
         let (first, last) = (block * BLOCK, n.min((block + 1) * BLOCK));
         let known = if of.upper { last..n } else { 0..first };
@@ -305,7 +336,7 @@ impl Rotations {
         let (rows, columns) = (x.rows, x.columns);
         let strips: Vec<usize> = (0..columns).step_by(WIDE).collect();
         let source = &*x;
-        let turned = each(&strips, 6 * WIDE * self.0.len(), |&first| {
+        let turned = map(&strips, 6 * WIDE * self.0.len(), |&first| {
             let width = WIDE.min(columns - first);
             let mut strip = Matrix::zeros(rows, WIDE);
             for i in 0..rows {
@@ -524,10 +555,10 @@ mod tests {
     fn batches_keep_their_order() {
         let all: Vec<Matrix> = (0..37).map(|i| random(3, 3, i)).collect();
         for work in [0, 1 << 20] {
-            let traces = each(&all, work, |a| a.at(0, 0));
+            let traces = each(&all, work, |a| a.at(0, 0)).unwrap();
             assert!(traces.iter().zip(&all).all(|(x, a)| *x == a.at(0, 0)));
             assert_eq!(traces.len(), 37);
         }
-        assert!(each(&all[..0], 1 << 20, |_| ()).is_empty());
+        assert!(each(&all[..0], 1 << 20, |_| ()).unwrap().is_empty());
     }
 }

@@ -127,7 +127,7 @@ impl Tensor {
                 group::cholesky(&x)?.map_err(failed)?
             } else {
                 let n = x.order();
-                let found = factor::each(&x.matrices()?, n * n * n / 3, factor::cholesky);
+                let found = factor::each(&x.matrices()?, n * n * n / 3, factor::cholesky)?;
                 let found = found.into_iter().enumerate();
                 let all: Result<Vec<Matrix>> =
                     found.map(|(i, l)| l.ok_or_else(|| failed(i))).collect();
@@ -207,7 +207,7 @@ impl Tensor {
         } else {
             let systems: Vec<_> = self.matrices()?.into_iter().zip(b.matrices()?).collect();
             let work = self.order() * self.order() * b.order();
-            let all = factor::each(&systems, work, |(a, b)| factor::triangular(a, b, of));
+            let all = factor::each(&systems, work, |(a, b)| factor::triangular(a, b, of))?;
             let shape = [b.shape()[b.rank() - 2], b.order()];
             Tensor::of_matrices(&all, shape, b)?
         };
@@ -319,7 +319,7 @@ impl Tensor {
             let systems: Vec<_> = self.matrices()?.into_iter().zip(b.matrices()?).collect();
             let n = self.order();
             let work = n * n * (2 * n / 3 + 2 * b.order());
-            let found = factor::each(&systems, work, |(a, b)| factor::solve(a, b));
+            let found = factor::each(&systems, work, |(a, b)| factor::solve(a, b))?;
             let found = found.into_iter().enumerate();
             let all: Result<Vec<Matrix>> = found.map(|(i, x)| x.ok_or_else(|| failed(i))).collect();
             Tensor::of_matrices(&all?, [b.shape()[b.rank() - 2], b.order()], b)?
@@ -380,7 +380,7 @@ impl Tensor {
             })
         };
         let work = self.order() * self.order() * self.order() * 2 / 3;
-        let found: Vec<(f64, f64)> = factor::each(&self.matrices()?, work, of);
+        let found: Vec<(f64, f64)> = factor::each(&self.matrices()?, work, of)?;
         let column = |f: fn(&(f64, f64)) -> f64| {
             let all: Vec<f64> = found.iter().map(f).collect();
             Tensor::of_doubles(&all, dims.clone(), self)

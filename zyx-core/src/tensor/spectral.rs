@@ -147,7 +147,7 @@ impl Tensor {
         let both = match self.by_groups(group::qr)? {
             Some(both) => both,
             None => {
-                let factors = factor::each(&self.matrices()?, 4 * m * n * n, factor::qr);
+                let factors = factor::each(&self.matrices()?, 4 * m * n * n, factor::qr)?;
                 let (q, r): (Vec<_>, Vec<_>) = factors.into_iter().unzip();
                 Tensor::packed(&[q, r], shapes, self)?
             }
@@ -196,7 +196,7 @@ impl Tensor {
                 Some(both) => both,
                 None => {
                     let row = |w: Vec<f64>| Matrix { rows: 1, columns: n, data: w };
-                    let found = factor::each(&x.matrices()?, 9 * n * n * n, factor::eigh);
+                    let found = factor::each(&x.matrices()?, 9 * n * n * n, factor::eigh)?;
                     let (w, v): (Vec<_>, Vec<_>) =
                         found.into_iter().map(|(w, v)| (row(w), v)).unzip();
                     Tensor::packed(&[w, v], shapes, &x)?
@@ -264,7 +264,7 @@ impl Tensor {
             Some(all) => all,
             None => {
                 let (mut u, mut s, mut v) = (Vec::new(), Vec::new(), Vec::new());
-                let found = factor::each(&self.matrices()?, 12 * m * n * k, factor::svd);
+                let found = factor::each(&self.matrices()?, 12 * m * n * k, factor::svd)?;
                 for (left, values, right) in found {
                     u.push(left);
                     s.push(Matrix { rows: 1, columns: k, data: values });
@@ -335,7 +335,7 @@ impl Tensor {
             return Ok(values);
         }
         let k = m.min(n);
-        let found = factor::each(&self.matrices()?, 4 * m * n * k, factor::singular_values);
+        let found = factor::each(&self.matrices()?, 4 * m * n * k, factor::singular_values)?;
         Tensor::of_doubles(&found.concat(), [lead, &[k]].concat().into(), self)
     }
 

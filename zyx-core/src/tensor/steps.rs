@@ -9,6 +9,7 @@ use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 
 /// The operations of a function of tensors, each after those that it reads.
 ///
@@ -56,6 +57,7 @@ pub struct Step {
 /// | `Scatter` | base, index, x | `x[.., i, ..]` combined into or put at `[.., index[.., i, ..], ..]` of the base, not at an index out of range |
 /// | `Segments` | base, ends, x | into each place of the base, the elements of x from the end of the place before to its own |
 /// | `RadixScatter` `SortRows` `Fourier` | | parts of sorts and transforms |
+/// | `Composite` | as noted | a result of an operator that [`Steps::note`] names |
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the table above documents every variant")]
 pub enum StepOp {
@@ -83,19 +85,54 @@ pub enum StepOp {
     RadixScatter,
     SortRows { first: u8, bits: u8 },
     Fourier { inverse: bool, real: bool, done: u32 },
+    Composite { name: &'static str, result: usize },
+}
+
+/// Results that are one operator of operands.
+struct Note {
+    name: &'static str,
+    operands: Vec<Tensor>,
+    results: Vec<Tensor>,
+}
+
+thread_local! {
+    /// The notes of the function that this thread traces.
+    static NOTES: RefCell<Option<Vec<Note>>> = const { RefCell::new(None) };
+}
+
+/// Collects notes until it is dropped; those of a trace around it wait.
+struct Listening {
+    outer: Option<Vec<Note>>,
+}
+
+impl Listening {
+    fn start() -> Listening {
+        Listening { outer: NOTES.replace(Some(Vec::new())) }
+    }
+
+    fn take(&self) -> Vec<Note> {
+        NOTES.take().unwrap_or_default()
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        NOTES.set(self.outer.take());
+    }
 }
 
 impl Steps {
     /// Calls a function with tensors of these shapes and dtypes that have no values, and lists what its results are
     /// made of. What only gradients need is left out, and so are moves between devices. Tensors among `known` that
-    /// have a value are told from others.
+    /// have a value are told from others. Operators that were noted ([`Steps::note`]) are one step if their name is
+    /// among `composites`, and the operations that compute them otherwise.
     ///
     /// ```
     /// # use zyx_core::tensor::{StepOp, Steps};
     /// # use zyx_core::{BinaryOp, DType, Runtime, Shape};
     /// # let device = Runtime::default().device("reference")?;
     /// let inputs = [(Shape::from([2, 3]), DType::F32)];
-    /// let steps = Steps::trace(&inputs, &device, &[], |x| Ok(vec![x[0].sum(1)?]))?;
+    /// let steps = Steps::trace(&inputs, &device, &[], &[], |x| Ok(vec![x[0].sum(1)?]))?;
     /// let sum = |op: &StepOp| matches!(op, StepOp::Reduce { op: BinaryOp::Add, .. });
     /// assert_eq!(steps.steps[0].op, StepOp::Input(0));
     /// assert_eq!(steps.steps.iter().filter(|step| sum(&step.op)).count(), 1);
@@ -109,19 +146,53 @@ impl Steps {
         inputs: &[(Shape, DType)],
         device: &Device,
         known: &[Tensor],
+        composites: &[&str],
         f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
     ) -> Result<Steps> {
         let unknown =
             |(shape, dtype): &(Shape, DType)| Tensor::unknown(shape.clone(), *dtype, device, false);
         let inputs: Vec<Tensor> = inputs.iter().map(unknown).collect();
+        let listening = Listening::start();
         let outputs = f(&inputs)?;
-        let mut listing = Listing::default();
+        let mut listing = Listing { notes: listening.take(), ..Listing::default() };
+        listing.notes.retain(|note| composites.contains(&note.name));
+        for (i, note) in listing.notes.iter().enumerate() {
+            let results = note.results.iter().enumerate();
+            listing.noted.extend(results.map(|(result, y)| (y.id(), (i, result))));
+        }
         let named = known.iter().enumerate().filter_map(|(i, x)| Some((x.value()?.key(), i)));
         // Of several names of one tensor, the first.
         listing.named = named.rev().collect();
         listing.inputs = inputs.iter().enumerate().map(|(i, x)| (x.id(), i)).collect();
         let outputs = outputs.iter().map(|y| listing.visit(y)).collect::<Result<_>>()?;
         Ok(Steps { steps: listing.steps, outputs })
+    }
+
+    /// Notes that `results` are an operator of this name of `operands`, for traces that list it as one step: a layer that
+    /// computes a sequence step by step is then the same list for every length. Does nothing unless a function is traced.
+    ///
+    /// ```
+    /// # use zyx_core::tensor::{StepOp, Steps};
+    /// # use zyx_core::{DType, Result, Runtime, Shape, Tensor};
+    /// fn decay(x: &Tensor) -> Result<Tensor> {
+    ///     let y = (0..x.shape()[0]).try_fold(x.clone(), |y, _| y.mul(0.5))?;
+    ///     Steps::note("decay", &[x], &[&y]);
+    ///     Ok(y)
+    /// }
+    /// # let device = Runtime::default().device("reference")?;
+    /// let inputs = [(Shape::from([9]), DType::F32)];
+    /// let steps = Steps::trace(&inputs, &device, &[], &["decay"], |x| Ok(vec![decay(&x[0])?]))?;
+    /// assert_eq!(steps.steps.len(), 2);
+    /// assert_eq!(steps.steps[1].op, StepOp::Composite { name: "decay", result: 0 });
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn note(name: &'static str, operands: &[&Tensor], results: &[&Tensor]) {
+        let own = |tensors: &[&Tensor]| tensors.iter().map(|&tensor| tensor.clone()).collect();
+        NOTES.with_borrow_mut(|notes| {
+            if let Some(notes) = notes {
+                notes.push(Note { name, operands: own(operands), results: own(results) });
+            }
+        });
     }
 }
 
@@ -133,19 +204,43 @@ struct Listing {
     known: FxHashMap<usize, (usize, Tensor)>,
     /// Positions of tensors that are known to the caller, by the address of their memory.
     named: FxHashMap<usize, usize>,
+    notes: Vec<Note>,
+    /// The note and the position among its results, by the address of a tensor that is still to be listed.
+    noted: FxHashMap<usize, (usize, usize)>,
+}
+
+/// How a tensor is listed after its operands were.
+enum Made {
+    By(Expr),
+    Noted { note: usize, result: usize },
 }
 
 impl Listing {
     /// The position of a tensor, after everything that it is computed from was listed.
     #[track_caller]
     fn visit(&mut self, output: &Tensor) -> Result<usize> {
-        let mut stack: Vec<(Tensor, Option<Expr>)> = vec![(output.clone(), None)];
-        while let Some((tensor, expr)) = stack.pop() {
+        let mut stack: Vec<(Tensor, Option<Made>)> = vec![(output.clone(), None)];
+        while let Some((tensor, made)) = stack.pop() {
             if self.known.contains_key(&tensor.id()) {
                 continue;
             }
-            if let Some(expr) = expr {
-                self.finish(tensor, &expr);
+            match made {
+                Some(Made::By(expr)) => {
+                    self.finish(tensor, &expr);
+                    continue;
+                }
+                Some(Made::Noted { note, result }) => {
+                    let Note { name, operands, .. } = &self.notes[note];
+                    let sources = operands.iter().map(|x| self.position(x)).collect();
+                    self.push(tensor, StepOp::Composite { name, result }, sources);
+                    continue;
+                }
+                None => {}
+            }
+            // An operand that is made of the result after all finds no note of it.
+            if let Some((note, result)) = self.noted.remove(&tensor.id()) {
+                stack.push((tensor, Some(Made::Noted { note, result })));
+                stack.extend(self.notes[note].operands.iter().rev().map(|x| (x.clone(), None)));
                 continue;
             }
             tensor.remember_kept();
@@ -167,7 +262,7 @@ impl Listing {
                 continue;
             };
             let sources: Vec<Tensor> = expr.operands().cloned().collect();
-            stack.push((tensor, Some(expr)));
+            stack.push((tensor, Some(Made::By(expr))));
             stack.extend(sources.into_iter().rev().map(|source| (source, None)));
         }
         Ok(self.position(output))
@@ -241,7 +336,7 @@ mod tests {
             let y = x[0].mul(&w)?.detach();
             Ok(vec![y.add(&y)?, x[0].clone()])
         };
-        let traced = Steps::trace(&inputs, &d, std::slice::from_ref(&w), f).unwrap();
+        let traced = Steps::trace(&inputs, &d, std::slice::from_ref(&w), &[], f).unwrap();
         let count = |wanted: &StepOp| traced.steps.iter().filter(|s| s.op == *wanted).count();
         assert_eq!(count(&StepOp::Binary(BinaryOp::Mul)), 1);
         assert_eq!(count(&StepOp::Value(Some(0))), 1);
@@ -258,14 +353,40 @@ mod tests {
         let d = device();
         let inputs = [(Shape::from([2]), DType::F32)];
         let reads = |x: &[Tensor]| x[0].mul(x[0].sum(..)?.item::<f32>()?).map(|y| vec![y]);
-        assert!(Steps::trace(&inputs, &d, &[], reads).is_err());
+        assert!(Steps::trace(&inputs, &d, &[], &[], reads).is_err());
         let mut kept = None;
-        Steps::trace(&inputs, &d, &[], |x| {
+        Steps::trace(&inputs, &d, &[], &[], |x| {
             kept = Some(x[0].clone());
             Ok(Vec::new())
         })
         .unwrap();
-        let error = Steps::trace(&inputs, &d, &[], |_| Ok(vec![kept.clone().unwrap()]));
+        let error = Steps::trace(&inputs, &d, &[], &[], |_| Ok(vec![kept.clone().unwrap()]));
         assert!(error.unwrap_err().to_string().contains("no input"));
+    }
+    /// Noted results are one step each, however they are computed; what is no result, or not asked for, is not.
+    #[test]
+    fn noted_operators_are_one_step() {
+        let d = device();
+        let f = |x: &[Tensor]| {
+            let half = x[0].mul(0.5)?;
+            let both = (half.exp(), half.sin());
+            Steps::note("both", &[&x[0], &x[0]], &[&both.0, &both.1]);
+            // Of what is made of a result, the result is no operator.
+            let lie = both.0.neg();
+            Steps::note("lie", &[&lie.exp()], &[&lie]);
+            Ok(vec![both.1.add(&both.0)?, half, lie])
+        };
+        let inputs = [(Shape::from([3]), DType::F32)];
+        let traced = Steps::trace(&inputs, &d, &[], &["both", "lie"], f).unwrap();
+        let ops: Vec<&StepOp> = traced.steps.iter().map(|step| &step.op).collect();
+        let both = |result| StepOp::Composite { name: "both", result };
+        assert_eq!(ops[..3], [&StepOp::Input(0), &both(1), &both(0)]);
+        assert_eq!(traced.steps[1].sources, [0, 0]);
+        assert!(matches!(ops[traced.outputs[1]], StepOp::Binary(BinaryOp::Mul)));
+        assert!(!ops.contains(&&StepOp::Unary(UnaryOp::Sin)));
+        let plain = Steps::trace(&inputs, &d, &[], &[], f).unwrap();
+        let is_noted = |step: &Step| matches!(step.op, StepOp::Composite { .. });
+        assert!(!plain.steps.iter().any(is_noted));
+        assert!(NOTES.with_borrow(Option::is_none));
     }
 }

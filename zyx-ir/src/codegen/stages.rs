@@ -7,11 +7,13 @@
 //!
 //! That fails when stages share storage, when a value of the top level was loaded from a buffer
 //! that the kernel also writes, or when a nest loads from such a buffer outside of its innermost
-//! loop, where every group would load it at its own time. Then the whole kernel is one stage of
-//! one group, in which loops over groups stride by the number of groups and so become serial, and
-//! barriers stand between nests: slow, but the meaning of the kernel.
+//! loop, where every group would load it at its own time. Then the whole computation is one stage
+//! of one group, in which loops over groups stride by the number of groups and so become serial, and
+//! barriers stand between nests: slow, but the meaning of the kernel. Of a kernel that does several
+//! independent computations, the others stay apart.
 
 use crate::caps::Caps;
+use crate::ir::joint::computations;
 use crate::ir::{Access, Kernel, LoopKind, Op, Regions, Space, Value};
 use std::ops::Range;
 
@@ -70,15 +72,48 @@ pub fn split(kernel: &Kernel, caps: &Caps) -> Result<Vec<Stage>, String> {
         members[item.clone()].fill(true);
     }
     stages.iter_mut().for_each(|(_, members)| close(kernel, &items, members));
-    let apart = separable(kernel, &items, &stages);
-    if !apart {
-        stages = vec![(false, vec![true; ops.len()])];
-    }
-    let finish = |(_, members): (bool, Vec<bool>)| -> Result<Stage, String> {
+    let finish = |members: Vec<bool>, apart: bool| -> Result<Stage, String> {
         let groups = if apart { groups(kernel, &members) } else { [Extent::Const(1); 3] };
         Ok(Stage { groups, local: locals(kernel, &ends, caps, &members)?, members })
     };
-    stages.into_iter().map(finish).collect()
+    let everything = vec![true; ops.len()];
+    if separable(kernel, &items, &stages, &everything) {
+        return stages.into_iter().map(|(_, members)| finish(members, true)).collect();
+    }
+    let mut finished = Vec::new();
+    for own in computations(kernel) {
+        let part = |(nest, members): &(bool, Vec<bool>)| {
+            let mut members: Vec<bool> = members.iter().zip(&own).map(|(&a, &b)| a && b).collect();
+            let is_empty = !members.contains(&true);
+            close(kernel, &items, &mut members);
+            (!is_empty).then_some((*nest, members))
+        };
+        let parts: Vec<(bool, Vec<bool>)> = stages.iter().filter_map(part).collect();
+        if separable(kernel, &items, &parts, &own) {
+            for (_, members) in parts {
+                finished.push(finish(members, true)?);
+            }
+        } else {
+            let mut members = own;
+            for i in (0..ops.len()).rev().filter(|&i| members[i]).collect::<Vec<_>>() {
+                require(kernel, i, &mut members);
+            }
+            finished.push(finish(members, false)?);
+        }
+    }
+    Ok(finished)
+}
+
+/// Marks an op and the values that it is computed from.
+fn require(kernel: &Kernel, op: usize, members: &mut [bool]) {
+    let mut open = vec![op];
+    while let Some(i) = open.pop() {
+        for operand in kernel.ops()[i].operands() {
+            if !std::mem::replace(&mut members[operand.idx()], true) {
+                open.push(operand.idx());
+            }
+        }
+    }
 }
 
 /// Kind and axis of a loop that is spread over groups or threads.
@@ -135,8 +170,13 @@ fn is_written(kernel: &Kernel, buf: Value) -> bool {
     !matches!(kernel.op(buf), Op::Param { access: Access::Read, .. })
 }
 
-/// Whether stages share nothing that has to be stored or loaded once for all of them.
-fn separable(kernel: &Kernel, items: &[Range<usize>], stages: &[(bool, Vec<bool>)]) -> bool {
+/// Whether stages share nothing that has to be stored or loaded once for all of them, of the ops that are `own`.
+fn separable(
+    kernel: &Kernel,
+    items: &[Range<usize>],
+    stages: &[(bool, Vec<bool>)],
+    own: &[bool],
+) -> bool {
     let regions = Regions::of(kernel);
     // Whether each stage that uses registers can store what they hold.
     let is_own = |buf: Value| {
@@ -148,7 +188,7 @@ fn separable(kernel: &Kernel, items: &[Range<usize>], stages: &[(bool, Vec<bool>
                 .all(|ops| !ops.iter().any(stores) || ops.iter().all(|op| is_private(kernel, op)))
     };
     let single = stages.len() == 1 && !stages[0].0;
-    kernel.iter().all(|(value, op, _)| {
+    kernel.iter().filter(|(value, ..)| own[value.idx()]).all(|(value, op, _)| {
         let top = regions.parent(value).is_none();
         let users = stages.iter().filter(|stage| stage.1[value.idx()]).count();
         match op {
@@ -281,6 +321,26 @@ mod tests {
         let joint = stages(text);
         assert_eq!(joint.len(), 1);
         assert_eq!(joint[0].local[0], 8);
+    }
+
+    #[test]
+    fn computations_that_know_nothing_of_one_another_stay_apart() {
+        let computation = |buffer: &str, n: usize| {
+            format!(
+                "%m{buffer} alloc shared 8 : f32\n%x{buffer} load %{buffer}[%0] : f32
+                %l{buffer} loop local %{n}\n%s{buffer} store %m{buffer}[%l{buffer}], %x{buffer} : f32
+                %b{buffer} barrier group\n%e{buffer} end %l{buffer}
+                %k{buffer} loop local %{n}\n%y{buffer} load %m{buffer}[%k{buffer}] : f32
+                %t{buffer} store %{buffer}[%k{buffer}], %y{buffer} : f32\n%f{buffer} end %k{buffer}\n"
+            )
+        };
+        let head = "kernel k\nbuffer 0 : f32[8] readwrite\nbuffer 1 : f32[8] readwrite
+            %p param 0 readwrite : f32\n%q param 1 readwrite : f32
+            %0 const 0 : i64\n%8 const 8 : i64\n%4 const 4 : i64\n";
+        let stages = stages(&(head.to_owned() + &computation("p", 8) + &computation("q", 4)));
+        let local: Vec<u64> = stages.iter().map(|stage| stage.local[0]).collect();
+        assert_eq!(local, [8, 4]);
+        assert!(stages.iter().all(|stage| stage.groups == [Extent::Const(1); 3]));
     }
 
     #[test]

@@ -8,12 +8,10 @@
 Tensors are computed when a value is needed. Views share memory and methods `name_` write, as in
 PyTorch. Every method of `Tensor` is also a
 function of this module: `zyx.exp(x)` is `x.exp()`, `zyx.zeros(2, 3)` is `Tensor.zeros(2, 3)`.
-Submodules are imported at their first use: `zyx.nn`, `zyx.optim`,
-`zyx.array_api`, `zyx.linalg`, `zyx.special`, `zyx.fft`, `zyx.utils`, `zyx.autograd`, `zyx.cuda`,
-`zyx.onnx`.
+Submodules are imported at their first use: `zyx.nn`, `zyx.optim`, `zyx.linalg`, `zyx.utils` and the others of `_SUBMODULES`.
 """
 
-from . import _aliases, _core, _names
+from . import _aliases, _core, _more, _names
 from ._core import *  # noqa: F403
 from ._core import Tensor, __version__, from_dlpack  # noqa: F401
 from ._functions import (  # noqa: F401
@@ -34,6 +32,7 @@ from ._functions import (  # noqa: F401
     from_numpy,
     grad,
     isin,
+    manual_seed,
     meshgrid,
     mvlgamma,
     polygamma,
@@ -48,6 +47,7 @@ from ._grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, s
 from ._jit import jit  # noqa: F401
 
 _aliases.install()
+_more.install()
 Param = _core.Parameter
 inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None
 
@@ -55,31 +55,27 @@ inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.7182
 double, half, long, short = _core.float64, _core.float16, _core.int64, _core.int16
 float, int = _core.float32, _core.int32  # noqa: A001
 
-_SUBMODULES = ("nn", "optim", "array_api", "linalg", "special", "fft", "utils", "autograd", "cuda", "onnx")
+_SUBMODULES = ("nn", "optim", "array_api", "linalg", "special", "fft", "utils", "autograd", "cuda", "onnx", "accelerator", "backends", "compiler",
+               "distributed", "func", "hub", "random", "testing", "types", "version")  # fmt: skip
+# Names of `_types`, which is loaded at the first use of one.
+_TYPES = """
+FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor BoolTensor Size dtype finfo iinfo
+memory_format contiguous_format channels_last channels_last_3d preserve_format strided layout Generator default_generator seed initial_seed
+get_rng_state set_rng_state is_tensor is_storage asarray scalar_tensor range frombuffer from_file empty_permuted promote_types result_type can_cast
+chain_matmul svd_lowrank pca_lowrank nuclear_norm frobenius_norm norm_except_dim grid_sampler grid_sampler_2d affine_grid_generator alpha_dropout
+feature_alpha_dropout feature_dropout rrelu bilinear conv_tbc embedding_bag instance_norm get_default_dtype set_default_dtype
+set_default_tensor_type get_default_device set_default_device get_num_threads set_num_threads get_num_interop_threads set_num_interop_threads
+get_float32_matmul_precision set_float32_matmul_precision use_deterministic_algorithms are_deterministic_algorithms_enabled
+is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode get_deterministic_debug_mode set_flush_denormal set_warn_always
+is_warn_always_enabled set_anomaly_enabled is_anomaly_enabled is_anomaly_check_nan_enabled is_inference_mode_enabled get_device_module typename
+torch_version
+"""
 # Names of PyTorch's module, and how the same is written.
 _ELSEWHERE = {
-    "set_default_device": "the environment variable ZYX_DEVICE, or device= of each call",
-    "set_default_dtype": "dtype= of each call",
-    "set_num_threads": "the environment variable ZYX_THREADS",
-    "set_float32_matmul_precision": "nothing: products of float32 are computed in float32",
-    "Generator": "zyx.Rng(seed)",
-    "from_file": "zyx.open_safetensors(file)",
     "complex64": "pairs of real and imaginary part along the last axis (zyx.fft)",
     "autocast": _aliases.HALVES,
     "amp": _aliases.HALVES,
-    "backends": "nothing: libraries are used where they are there, products of float32 are computed in float32",
-    "distributed": "nothing: devices do not communicate",
-    "finfo": "zyx.array_api.finfo(dtype)",
-    "iinfo": "zyx.array_api.iinfo(dtype)",
-    "func": "zyx.vmap, zyx.grad and zyx.value_and_grad",
-    "is_tensor": "isinstance(x, zyx.Tensor)",
-    "get_default_dtype": "zyx.float32",
     "set_printoptions": "numpy.set_printoptions, and print x.numpy()",
-    "get_rng_state": "zyx.Rng(seed), which is copied and pickled",
-    "set_rng_state": "zyx.manual_seed(seed), or a zyx.Rng for each use",
-    "FloatTensor": "zyx.tensor(data, dtype=zyx.float32)",
-    "LongTensor": "zyx.tensor(data, dtype=zyx.int64)",
-    "hub": "zyx.load(file)",
     "profiler": "device.set_profiling(True) and device.profile()",
 }
 
@@ -102,6 +98,12 @@ def __getattr__(name):
         from . import _save
 
         found = getattr(_save, name)
+    elif name == "summary":
+        from ._summary import summary as found
+    elif name in _TYPES.split():
+        from . import _types
+
+        found = getattr(_types, name)
     elif not name.startswith("_") and callable(getattr(Tensor, name, None)):
         found = _names.function(name)
     else:
@@ -113,4 +115,4 @@ def __getattr__(name):
 
 def __dir__():
     methods = (name for name in dir(Tensor) if not name.startswith("_") and callable(getattr(Tensor, name)))
-    return sorted({*globals(), *_SUBMODULES, "load", "save", *methods})
+    return sorted({*globals(), *_SUBMODULES, *_TYPES.split(), "load", "save", "summary", *methods})

@@ -179,7 +179,7 @@ def _randint(low=None, high=None, shape=None, dtype="int64", rng=None, device=No
         low, high = 0, high if low is None else low
     if high is None or shape is None:
         raise TypeError("randint() needs a limit and a shape: randint(high, shape) or randint(low, high, shape)")
-    return Tensor._randint(low, high, shape, dtype, generator if rng is None else rng, device)
+    return Tensor._randint(low, high, shape, dtype, getattr(generator, "_rng", generator) if rng is None else rng, device)
 
 
 @in_steps
@@ -196,11 +196,8 @@ HALVES = "model.to(dtype) with zyx.optim.MasterWeights and LossScaler"
 ELSEWHERE = {
     "max_values": "x.amax(dim)", "values": "x.max(dim), as x.max(axis=n) is the values alone",
     "indices": "x.max(dim), or x.argmax(dim)",
-    "type": "x.to(dtype) and x.dtype", "H": "x.mT",
-    "retain_grad": "zyx.grad(loss, x), which gives the gradient of any tensor",
     "register_hook": "x.with_gradient(..), or change p.grad between backward() and step()",
     "grad_fn": "nothing: gradients are computed from the graph",
-    "is_cuda": "x.device.type == 'cuda'",
     "storage": "x.to_bytes() or x.numpy()", "untyped_storage": "x.to_bytes() or x.numpy()", "data_ptr": "x.__dlpack__()",
     "stride": "nothing: how a tensor is stored is no matter of its users",
     "map_": "operations of tensors, as x.copy_(f(x, y))",

@@ -3240,6 +3240,225 @@ class Tensor:
         """The p-norm of the difference."""
         # by hand
 
+    # Written by tools/python_stubs.py from here
+
+    def addbmm(self, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        """`beta self + alpha` times the sum of the products of two batches of matrices. An operand whose factor is 0 is not read."""
+        # by hand
+
+    def addmv(self, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        """`beta self + alpha mat @ vec`. An operand whose factor is 0 is not read."""
+        # by hand
+
+    def addr(self, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        """`beta self + alpha` times the outer product of two vectors. An operand whose factor is 0 is not read."""
+        # by hand
+
+    def angle(self) -> Any:
+        """The angle of real numbers in the complex plane: 0, or pi for negative ones."""
+        # by hand
+
+    def as_subclass(self, cls: Any) -> Any:
+        """The tensor as an instance of a class: of `Tensor` itself."""
+        # by hand
+
+    def conj(self) -> Any:
+        """The conjugate of real numbers: the tensor itself."""
+        # by hand
+
+    def conj_physical(self) -> Any:
+        """The conjugate of real numbers: the tensor itself."""
+        # by hand
+
+    def dim_order(self, ambiguity_check: Any = False) -> Any:
+        """The axes from the outermost in memory to the innermost: in order."""
+        # by hand
+
+    def frexp(self) -> Any:
+        """Mantissas within 1/2 and 1 and exponents of 2 whose products are the elements."""
+        # by hand
+
+    def get_device(self) -> Any:
+        """The number of the device, -1 on the CPU."""
+        # by hand
+
+    def i0(self) -> Any:
+        """The modified Bessel function of the first kind and order 0."""
+        # by hand
+
+    def index_reduce(self, dim: Any, index: Any, source: Any, reduce: Any, *, include_self: Any = True) -> Any:
+        """Slices of `source` combined with those that `index` names along an axis, by `"prod"`, `"mean"`, `"amax"` or `"amin"`."""
+        # by hand
+
+    def is_complex(self) -> _bool:
+        """Whether the elements are complex numbers, which there are none of."""
+        # by hand
+
+    def is_inference(self) -> _bool:
+        """Whether it was made in `inference_mode`, of which tensors keep no trace."""
+        # by hand
+
+    def is_nonzero(self) -> _bool:
+        """Whether the one element is not zero; read from the device."""
+        # by hand
+
+    def is_pinned(self, device: Any = None) -> _bool:
+        """Whether the memory is pinned: copies need no preparation here."""
+        # by hand
+
+    def is_same_size(self, other: Any) -> _bool:
+        """Whether both have one shape."""
+        # by hand
+
+    def is_shared(self) -> _bool:
+        """Whether processes share the memory."""
+        # by hand
+
+    def is_signed(self) -> _bool:
+        """Whether the elements may be negative."""
+        # by hand
+
+    def isreal(self) -> Any:
+        """Whether each element is real: all are."""
+        # by hand
+
+    def module_load(self, other: Any, assign: Any = False) -> Any:
+        """The value that `load_state_dict` puts in the place of this one."""
+        # by hand
+
+    def mvlgamma(self, p: Any) -> Any:
+        """The logarithm of the gamma function of `p` dimensions."""
+        # by hand
+
+    def nanmedian(self, dim: Any = None, keepdim: Any = False) -> Any:
+        """The lower median of the elements that are not NaN; along an axis with its position."""
+        # by hand
+
+    def nanquantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear') -> Any:
+        """Quantiles of the elements that are not NaN; those of several `q` are stacked along a first axis."""
+        # by hand
+
+    def ndimension(self) -> Any:
+        """The number of axes."""
+        # by hand
+
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+        """A tensor of data on this tensor's device and in its dtype, if no others are given."""
+        # by hand
+
+    def nonzero_static(self, *, size: Any, fill_value: Any = -1) -> Any:
+        """The first `size` positions of elements that are not zero, filled up with `fill_value`."""
+        # by hand
+
+    def record_stream(self, s: Any) -> Any:
+        """Nothing: memory is given back when the last computation that uses it is done."""
+        # by hand
+
+    def renorm(self, p: Any, dim: Any, maxnorm: Any) -> Any:
+        """The slices along an axis scaled down to the p-norm `maxnorm` where theirs is larger."""
+        # by hand
+
+    def retain_grad(self) -> Any:
+        """Keeps the gradient of a leaf in `.grad`, as `backward` does; of other tensors it is `zyx.grad(loss, x)`."""
+        # by hand
+
+    def storage_offset(self) -> Any:
+        """0: a tensor is no part of other memory."""
+        # by hand
+
+    def sum_to_size(self, *size: Any) -> Any:
+        """Summed over axes so that the shape is `size`: the reverse of broadcasting."""
+        # by hand
+
+    def type(self, dtype: Any = None, non_blocking: Any = False) -> Any:
+        """PyTorch's name of the kind of tensor, as in `"torch.FloatTensor"`; converted to another if one is given."""
+        # by hand
+
+    def unsafe_chunk(self, chunks: Any, dim: Any = 0) -> Any:
+        """`chunk`."""
+        # by hand
+
+    def unsafe_split(self, split_size: Any, dim: Any = 0) -> Any:
+        """`split`."""
+        # by hand
+
+    @property
+    def H(self) -> Any:
+        """The matrix transposed: of real numbers also its conjugate."""
+        # by hand
+
+    @property
+    def is_cpu(self) -> _bool:
+        """Whether it is on the CPU."""
+        # by hand
+
+    @property
+    def is_cuda(self) -> _bool:
+        """Whether it is on a device of the backend `cuda`."""
+        # by hand
+
+    @property
+    def is_meta(self) -> _bool:
+        """Whether it has no elements but a shape: none is."""
+        # by hand
+
+    @property
+    def is_mps(self) -> _bool:
+        """Whether it is on an MPS device: there are none."""
+        # by hand
+
+    @property
+    def is_nested(self) -> _bool:
+        """Whether it is nested: none is."""
+        # by hand
+
+    @property
+    def is_quantized(self) -> _bool:
+        """Whether it is quantised: `QuantizedMatrix` is another class."""
+        # by hand
+
+    @property
+    def is_sparse(self) -> _bool:
+        """Whether it is sparse: all are dense."""
+        # by hand
+
+    @property
+    def is_xla(self) -> _bool:
+        """Whether it is on an XLA device: there are none."""
+        # by hand
+
+    @property
+    def mH(self) -> Any:
+        """The matrices transposed: of real numbers also their conjugates."""
+        # by hand
+
+    @property
+    def name(self) -> Any:
+        """A name, which tensors have none."""
+        # by hand
+
+    @property
+    def output_nr(self) -> Any:
+        """Which result of its function it is: functions have one."""
+        # by hand
+
+    @property
+    def real(self) -> Any:
+        """The real part: the tensor itself."""
+        # by hand
+
+    @property
+    def retains_grad(self) -> Any:
+        """Whether `.grad` is kept though it is no leaf."""
+        # by hand
+
+    @property
+    def volatile(self) -> Any:
+        """Gone from PyTorch: always false."""
+        # by hand
+
+    # to here.
+
 class Parameter(Tensor):
     """A named place whose tensor changes during training; made by modules, changed by optimizers. It
     can be used wherever a tensor can.

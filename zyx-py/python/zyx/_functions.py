@@ -39,18 +39,14 @@ def value_and_grad(function, argnums=0):
     return both
 
 
-def vmap(func, in_axes=0, out_axis=0, *, in_dims=None, out_dims=None):
+def vmap(func, in_axes=0, out_axis=0, randomness="error", *, in_dims=None, out_dims=None, chunk_size=None):
     """A function that computes `func` for many examples at once: axis `in_axes` (or `in_dims`) of its arguments counts
     them (a tuple has an entry for each; `None`: the same for all), and axis `out_axis` (or `out_dims`) of the result.
-    `func` is called once, with tensors that have the shape of one example and no value.
+    `func` is called once for each result, with tensors that have the shape of one example and no value.
     """
-    in_axes, out_axis = in_axes if in_dims is None else in_dims, out_axis if out_dims is None else out_dims
+    from .func import vmap as mapped
 
-    def mapped(*arguments):
-        axes = [in_axes] * len(arguments) if isinstance(in_axes, int) else list(in_axes)
-        return Tensor.vmap(func, [x if isinstance(x, Tensor) else tensor(x) for x in arguments], axes, out_axis)
-
-    return mapped
+    return mapped(func, in_axes if in_dims is None else in_dims, out_axis if out_dims is None else out_dims, randomness)
 
 
 def from_numpy(ndarray, device=None):
@@ -217,6 +213,13 @@ def empty(*shape, size=None, dtype="float32", device=None, requires_grad=False):
 def empty_like(input, *, dtype=None, device=None, requires_grad=False):
     """Zeros of the shape of `input`: a tensor has a value."""
     return input.zeros_like(dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def manual_seed(seed):
+    """Restarts the random stream that calls without a generator draw from; gives it."""
+    from ._types import default_generator
+
+    return default_generator.manual_seed(seed)
 
 
 def as_tensor(data, dtype=None, device=None):

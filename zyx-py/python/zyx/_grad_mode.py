@@ -4,6 +4,10 @@ Nothing is saved by them that is not saved anyway, as what nobody derives from i
 computed is constant to what comes later, as `Tensor.detach` says it of one tensor. The mode is a thread's.
 """
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 from ._core import _set_grad_enabled, is_grad_enabled  # noqa: F401
 
 
@@ -48,7 +52,7 @@ class _Mode:
 class no_grad(_Mode):
     """Results have no history: no gradient flows through them. A block (`with no_grad():`) or a decorator."""
 
-    def __new__(cls, function=None):
+    def __new__(cls, function=None) -> "Any":
         return super().__new__(cls) if function is None else cls()(function)
 
     def __init__(self):
@@ -58,7 +62,7 @@ class no_grad(_Mode):
 class enable_grad(_Mode):
     """Results keep their history again, within `no_grad`. A block or a decorator."""
 
-    def __new__(cls, function=None):
+    def __new__(cls, function=None) -> "Any":
         return super().__new__(cls) if function is None else cls()(function)
 
     def __init__(self):
@@ -68,7 +72,7 @@ class enable_grad(_Mode):
 class inference_mode(_Mode):
     """The same as `no_grad`; with `mode=False` as `enable_grad`."""
 
-    def __new__(cls, mode=True):
+    def __new__(cls, mode=True) -> "Any":
         return cls()(mode) if callable(mode) else super().__new__(cls)
 
     def __init__(self, mode=True):

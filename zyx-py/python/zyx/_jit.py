@@ -131,3 +131,20 @@ def _put_together(what, tensors, arguments=()):
     values = [_put_together(x, tensors, arguments) for x in rest[0]]
     # A named tuple takes its fields one by one.
     return kind(*values) if hasattr(kind, "_fields") else kind(values)
+
+
+def _itself(obj=None, *given, **options):
+    """The function or module itself: PyTorch's compiler of scripts is not needed, every computation is compiled."""
+    return (lambda obj: obj) if obj is None else obj
+
+
+def _no_file(*given, **options):
+    """An error: a program is no file here. `zyx.save` keeps weights and models."""
+    raise NotImplementedError("jit.save, jit.load: a program is no file here; zyx.save(model, f), or zyx.onnx for other programs")
+
+
+# Names of `torch.jit`.
+jit.script = jit.trace = jit.trace_module = jit.ignore = jit.unused = jit.export = jit.optimize_for_inference = jit.freeze = jit.script_if_tracing = _itself
+jit.is_scripting = jit.is_tracing = lambda: False
+jit.annotate = lambda kind, value: value
+jit.save = jit.load = _no_file

@@ -83,7 +83,7 @@ minimum mm mode msort mul multinomial multiply mv mvlgamma ndtr nan_to_num nanme
 nextafter nonzero norm normal not_equal ones outer permutation polygamma pow prod qr quantile rad2deg rand randint randn randperm
 reciprocal remainder renorm round row_stack rsqrt scatter scatter_add scatter_reduce searchsorted sgn sigmoid sign signbit
 sin sinc sinh slice_scatter slogdet softmax solve sort sqrt square stack std sub subtract sum svd take take_along_dim tan
-tanh tensordot threshold topk triangular_solve tril triu true_divide trunc var vdot vstack where xlogy zeros
+tanh tensordot threshold topk angle conj_physical i0 index_reduce nonzero_static triangular_solve tril triu true_divide trunc var vdot vstack where xlogy zeros
 """.split())
 
 
@@ -148,6 +148,9 @@ def renamed(function, names, takes_out=None):
         if not names.keys().isdisjoint(options):
             for theirs in [name for name in options if name in names]:
                 value, ours = options.pop(theirs), names[theirs]
+                if theirs == "generator":
+                    # A `Generator` of PyTorch's kind is made of a stream.
+                    value = getattr(value, "_rng", value)
                 if not ours and not arguments:
                     arguments = (value,)
                 elif not ours or ours in options:

@@ -1,8 +1,11 @@
-"""`save` and `load` of tensors and what is around them: state dicts, checkpoints.
+"""`save` and `load` of tensors, state dicts, checkpoints and whole models.
 
 A file is a safetensors file. A dict of tensors is stored as that, so other readers of safetensors get it too. Of
 anything else the tensors are named by the path to them, and one more tensor of bytes, `__structure__`, has the rest as
 JSON: numbers, strings, lists, tuples, dicts, dtypes and generators. So loading executes nothing, whoever wrote the file.
+
+A value that holds modules, optimizers or other objects is pickled. Loading a pickle may execute programs: `load` reads it
+only with `weights_only=False`.
 """
 
 import os
@@ -11,6 +14,8 @@ from ._core import Device, DType, Parameter, Rng, Tensor, tensor
 from ._core import load_pytorch, load_safetensors, _pytorch_from_bytes, safetensors_from_bytes, save_safetensors
 from ._core import _write_safetensors
 
+# How pickles begin that `save` writes: protocol 5 and a frame.
+_PICKLE = b"\x80\x05\x95"
 _STRUCTURE = "__structure__"
 # How files of PyTorch begin, since 1.6 and before.
 _PYTORCH = (b"PK\3\4", b"\x80\2\x8a\n")
@@ -27,13 +32,18 @@ def save(obj, f, **options):
     """Writes tensors, and numbers, strings, lists, tuples and dicts that hold them, to a file: a path or something
     with `write`. Options of PyTorch change nothing.
 
-    Modules and optimizers are saved by their `state_dict()`. A `TypeError` names what cannot be saved.
+    Modules, optimizers and other objects are pickled; smaller, and safer to load, are their `state_dict()`s. A `TypeError`
+    names an object that cannot be saved.
     """
     tensors = {}
     if not _is_state(obj):
         import json
 
-        text = json.dumps(_encode(obj, "", tensors)).encode()
+        try:
+            text = json.dumps(_encode(obj, "", tensors)).encode()
+        except TypeError as error:
+            _save_pickle(obj, f, error)
+            return
         tensors[_STRUCTURE] = Tensor.from_bytes(text, "uint8", (len(text),))
     else:
         tensors = obj
@@ -43,21 +53,67 @@ def save(obj, f, **options):
         save_safetensors(tensors, f)
 
 
-def load(f, map_location=None, *, weights_only=True, mmap=None):
+def _save_pickle(obj, f, reason):
+    """Writes a pickle of an object."""
+    import io
+    import pickle
+
+    data = io.BytesIO()
+    try:
+        pickle.Pickler(data, 5).dump(obj)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise TypeError(f"{reason}; it cannot be pickled: {error}") from None
+    if hasattr(f, "write"):
+        f.write(data.getbuffer())
+        return
+    with open(os.fspath(f), "wb") as file:
+        file.write(data.getbuffer())
+
+
+def _load_pickle(data, map_location, weights_only):
+    import pickle
+
+    if weights_only:
+        raise pickle.UnpicklingError("load: the file holds objects, and loading it may execute programs; if you trust it: load(f, weights_only=False)")
+    found = pickle.loads(data)
+    if map_location is not None:
+        from ._tree import flatten
+
+        for x in flatten(found)[0]:
+            if hasattr(x, "named_parameters"):
+                x.to(device=map_location)
+    return found
+
+
+def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=None):
     """What `save` wrote, on the device `map_location`, from a path or something with `read`. Of a file of PyTorch: its
     tensors by name, those of dicts within one another joined by dots (`load_pytorch`). A model in several files is
-    named by its index or its folder.
+    named by its index or its folder. A file with modules or other objects is read with `weights_only=False`, which may
+    execute programs.
     """
+    if pickle_module is not None:
+        raise NotImplementedError("load: pickle_module")
+    if isinstance(map_location, dict):
+        # PyTorch's names of devices, all of which go to one.
+        places = {str(getattr(place, "spec", place)) for place in map_location.values()}
+        if len(places) > 1:
+            raise NotImplementedError(f"load: map_location to several devices {sorted(places)}")
+        map_location = next(iter(places), None)
     if map_location is not None and not isinstance(map_location, (str, Device)):
         raise TypeError(f"load: map_location is a device, not {type(map_location).__name__}")
     if hasattr(f, "read"):
         data = f.read()
+        if data[:3] == _PICKLE:
+            return _load_pickle(data, map_location, weights_only)
         tensors = (_pytorch_from_bytes if data[:4] in _PYTORCH else safetensors_from_bytes)(data, map_location)
     else:
         tensors = {}
         for path in _paths(os.fspath(f)):
             with open(path, "rb") as file:
-                is_pytorch = file.read(4) in _PYTORCH
+                start = file.read(4)
+                if start[:3] == _PICKLE:
+                    return _load_pickle(start + file.read(), map_location, weights_only)
+                is_pytorch = start in _PYTORCH
             tensors.update((load_pytorch if is_pytorch else load_safetensors)(path, map_location))
     if _STRUCTURE not in tensors:
         return tensors

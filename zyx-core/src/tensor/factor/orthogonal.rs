@@ -1,7 +1,7 @@
 //! Householder's reflections, alone and by blocks, and the QR factors.
 
 use super::product::{View, subtract};
-use super::{BLOCK, Matrix};
+use super::{BLOCK, Matrix, is_stopped};
 use zyx_gemm::dense::{add_scaled, dot};
 
 /// Reflections `1 - 2 v v^T` in the order in which they multiply, `v` a row each, of length 1 (or
@@ -104,6 +104,9 @@ impl Reflections {
         let mut q = Matrix::zeros(rows, self.v.columns);
         (0..rows.min(q.columns)).for_each(|i| q.set(i, i, 1.0));
         for first in (0..self.count).step_by(BLOCK).rev() {
+            if is_stopped() {
+                break;
+            }
             let last = self.count.min(first + BLOCK);
             // Columns before are still those of the identity.
             self.apply_block((first, last, first + kept), &mut q, (first + kept).min(rows), true);
@@ -124,6 +127,9 @@ pub(crate) fn qr(a: &Matrix) -> (Matrix, Matrix) {
     r.data.iter_mut().for_each(|x| *x *= scale);
     let mut reflections = Reflections::new(k, m);
     for first in (0..k).step_by(BLOCK) {
+        if is_stopped() {
+            break;
+        }
         let last = k.min(first + BLOCK);
         for j in first..last {
             let column = &mut r.row_mut(j)[j..];

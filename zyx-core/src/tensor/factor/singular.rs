@@ -6,7 +6,7 @@
 //! ([`SMALL`]), rotations of columns (Hestenes 1958) compute it to a high relative accuracy.
 
 use super::orthogonal::{Reflections, reflection};
-use super::{Matrix, Rotations, qr};
+use super::{Matrix, Rotations, is_stopped, qr};
 use zyx_gemm::dense::{add_scaled, dot};
 
 /// Smallest singular value, as a part of the largest, that steps on a bidiagonal matrix may give.
@@ -124,6 +124,9 @@ fn bidiagonal(mut a: Matrix) -> (Vec<f64>, Vec<f64>, Reflections, Reflections) {
     let (mut d, mut e) = (vec![0.0; n], vec![0.0; n]);
     let (mut v, mut w, mut u) = (vec![0.0; m], vec![0.0; n], vec![0.0; n]);
     for k in 0..n {
+        if is_stopped() {
+            break;
+        }
         let v = &mut v[k..];
         v.iter_mut().enumerate().for_each(|(i, v)| *v = a.at(k + i, k));
         d[k] = reflection(v);
@@ -179,6 +182,9 @@ fn diagonalize(
     let mut steps = 0;
     let mut high = n.saturating_sub(1);
     while high > 0 {
+        if is_stopped() {
+            return None;
+        }
         let negligible =
             |e: &[f64], i: usize| e[i].abs() <= f64::EPSILON * (d[i].abs() + d[i + 1].abs());
         if negligible(e, high - 1) {
@@ -244,6 +250,9 @@ fn by_rotations(a: &Matrix) -> (Matrix, Vec<f64>, Matrix) {
     for _ in 0..SWEEPS {
         let mut rotated = false;
         for p in 0..n {
+            if is_stopped() {
+                break;
+            }
             for q in p + 1..n {
                 let (x, y) = u.two_rows(p, q);
                 let (a, b, r) = (dot(x, x), dot(y, y), dot(x, y));

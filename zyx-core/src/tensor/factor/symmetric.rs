@@ -3,7 +3,7 @@
 //! Reinsch 1971, II/4).
 
 use super::orthogonal::{Reflections, reflection};
-use super::{Matrix, Rotations};
+use super::{Matrix, Rotations, is_stopped};
 use zyx_gemm::dense::{add_two, dot};
 
 /// Steps for one eigenvalue after which none is expected any more; two are usual.
@@ -43,6 +43,9 @@ fn tridiagonal(mut a: Matrix) -> (Vec<f64>, Vec<f64>, Reflections) {
     let mut v = vec![0.0; n];
     let mut p = vec![0.0; n];
     for k in 0..n {
+        if is_stopped() {
+            break;
+        }
         d[k] = a.at(k, k);
         if k + 2 >= n {
             if k + 1 < n {
@@ -74,6 +77,9 @@ fn diagonalize(d: &mut [f64], e: &mut [f64], v: &mut Matrix) -> bool {
     let n = d.len();
     let mut rotations = Rotations::default();
     for l in 0..n {
+        if is_stopped() {
+            return false;
+        }
         let mut steps = 0;
         loop {
             let negligible = |m: usize| {

@@ -11,6 +11,36 @@ from .._grad_mode import no_grad
 _GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 0.75}
 
 
+def sparse_(tensor, sparsity, std=0.01, generator=None):
+    """Normal, but for the share `sparsity` of every column, which is zero (Martens 2010)."""
+    rows, columns = _matrix(tensor.shape)
+    n = math.ceil(sparsity * rows)
+
+    def make(shape, place):
+        # The first places of a shuffled column.
+        order = Tensor.rand(shape, rng=_rng(generator), dtype="float32", device=place["device"]).argsort(0).argsort(0)
+        return (order < n).where_(0.0, Tensor.randn(shape, rng=_rng(generator), **place) * std)
+
+    return _given(tensor, make)
+
+
+def dirac_(tensor, groups=1):
+    """A convolution, of 3 to 5 axes, that gives its input back, as far as there are channels for it."""
+    shape = tuple(tensor.shape)
+    if not 3 <= len(shape) <= 5:
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if shape[0] % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+
+    def make(shape, place):
+        out = shape[0] // groups
+        one = Tensor.eye(out, shape[1], **place).reshape(out, shape[1], *[1] * (len(shape) - 2))
+        around = [(0, 0), (0, 0)] + [(n // 2, n - 1 - n // 2) for n in shape[2:]]
+        return Tensor.cat([one.pad(around)] * groups, 0)
+
+    return _given(tensor, make)
+
+
 def calculate_gain(nonlinearity, param=None):
     """By how much weights are larger in front of a function."""
     if nonlinearity == "leaky_relu":
@@ -22,8 +52,13 @@ def calculate_gain(nonlinearity, param=None):
     return _GAINS[nonlinearity]
 
 
+def _rng(generator):
+    """The stream of a generator."""
+    return getattr(generator, "_rng", generator)
+
+
 def _given(tensor, make):
-    """The tensor, written over by what `make` makes for its shape, dtype and device."""
+    """The tensor, written over by the result of `make` for its shape, dtype and device."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"a Tensor is needed, not {type(tensor).__name__}")
     with no_grad():
@@ -32,12 +67,12 @@ def _given(tensor, make):
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Uniform on `[a, b)`."""
-    return _given(tensor, lambda shape, place: Tensor.rand_range(a, b, shape, rng=generator, **place))
+    return _given(tensor, lambda shape, place: Tensor.rand_range(a, b, shape, rng=_rng(generator), **place))
 
 
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Normal."""
-    return _given(tensor, lambda shape, place: Tensor.randn(shape, rng=generator, **place) * std + mean)
+    return _given(tensor, lambda shape, place: Tensor.randn(shape, rng=_rng(generator), **place) * std + mean)
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
@@ -47,7 +82,7 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
         # By the inverse of the distribution function, which is exact within any limits.
         low, high = (math.erf((x - mean) / std / math.sqrt(2)) for x in (a, b))
         place = place | {"dtype": "float32"}
-        found = Tensor.rand_range(low, high, shape, rng=generator, **place).erfinv() * (std * math.sqrt(2)) + mean
+        found = Tensor.rand_range(low, high, shape, rng=_rng(generator), **place).erfinv() * (std * math.sqrt(2)) + mean
         return found.clamp(a, b)
 
     return _given(tensor, make)
@@ -122,9 +157,22 @@ def orthogonal_(tensor, gain=1.0, generator=None):
         _fans(shape)
         rows, columns = shape[0], math.prod(shape[1:])
         place = place | {"dtype": "float32"}
-        q, r = Tensor.randn(max(rows, columns), min(rows, columns), rng=generator, **place).qr()
+        q, r = Tensor.randn(max(rows, columns), min(rows, columns), rng=_rng(generator), **place).qr()
         # Signs from the triangle make all orthogonal matrices equally likely.
         q = q * r.diagonal().sign()
         return (q if rows >= columns else q.T).reshape(shape) * gain
 
     return _given(tensor, make)
+
+
+def _older(function):
+    def named(*given, **options):
+        return function(*given, **options)
+
+    named.__name__ = named.__qualname__ = function.__name__.rstrip("_")
+    named.__doc__ = f"`{function.__name__}` under an older name."
+    return named
+
+
+uniform, normal, constant, eye, dirac, sparse, orthogonal = map(_older, (uniform_, normal_, constant_, eye_, dirac_, sparse_, orthogonal_))
+xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal = map(_older, (xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_))

@@ -4,7 +4,7 @@ The classes from `Sgd` on are also the table that their bindings are made from; 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 from .._core import Parameter, Size, Tensor
 from .._core import clip_norm as clip_norm
@@ -100,6 +100,12 @@ class Sgd(Optimizer):
         # rust: Sgd::new(params, SgdOptions { learning_rate: lr, momentum, dampening, weight_decay, nesterov, ..SgdOptions::default() })
 
 class Adam(Optimizer):
+    @overload
+    def __init__(self, params: Any, lr: Any = 0.001, betas: Any = (0.9, 0.999), eps: Any = 1e-08, weight_decay: Any = 0, amsgrad: Any = False, *, foreach: Any = None, maximize: Any = False, capturable: Any = False, differentiable: Any = False, fused: Any = None, decoupled_weight_decay: Any = False) -> None:
+        """Steps by the means of gradient and squared gradient (Kingma and Ba 2015)."""
+        # by hand
+
+    @overload
     def __init__(
         self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, amsgrad: bool = False, **how: Any
     ) -> None:
@@ -107,6 +113,12 @@ class Adam(Optimizer):
         # rust: Adam::new(params, AdamOptions { learning_rate: lr, betas, eps, weight_decay, amsgrad, ..AdamOptions::default() })
 
 class AdamW(Optimizer):
+    @overload
+    def __init__(self, params: Any, lr: Any = 0.001, betas: Any = (0.9, 0.999), eps: Any = 1e-08, weight_decay: Any = 0.01, amsgrad: Any = False, *, maximize: Any = False, foreach: Any = None, capturable: Any = False, differentiable: Any = False, fused: Any = None) -> None:
+        """Adam with weight decay apart from the gradient (Loshchilov and Hutter 2019)."""
+        # by hand
+
+    @overload
     def __init__(
         self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.01, amsgrad: bool = False, **how: Any
     ) -> None:
@@ -121,6 +133,12 @@ class RmsProp(Optimizer):
         # rust: RmsProp::new(params, RmsPropOptions { learning_rate: lr, alpha, eps, weight_decay, momentum, centered, ..RmsPropOptions::default() })
 
 class Adagrad(Optimizer):
+    @overload
+    def __init__(self, params: Any, lr: Any = 0.01, lr_decay: Any = 0, weight_decay: Any = 0, initial_accumulator_value: Any = 0, eps: Any = 1e-10, foreach: Any = None, *, maximize: Any = False, differentiable: Any = False, fused: Any = None) -> None:
+        """Steps by the gradient over the root of the sum of its squares."""
+        # by hand
+
+    @overload
     def __init__(
         self, params: Parameters, lr: float = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0, initial_accumulator_value: float = 0.0, eps: float = 1e-10, **how: Any
     ) -> None:
@@ -128,6 +146,12 @@ class Adagrad(Optimizer):
         # rust: Adagrad::new(params, AdagradOptions { learning_rate: lr, rate_decay: lr_decay, weight_decay, initial: initial_accumulator_value, eps, ..AdagradOptions::default() })
 
 class Adadelta(Optimizer):
+    @overload
+    def __init__(self, params: Any, lr: Any = 1.0, rho: Any = 0.9, eps: Any = 1e-06, weight_decay: Any = 0, foreach: Any = None, *, capturable: Any = False, maximize: Any = False, differentiable: Any = False) -> None:
+        """Steps as large as earlier ones (Zeiler 2012)."""
+        # by hand
+
+    @overload
     def __init__(
         self, params: Parameters, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0, **how: Any
     ) -> None:
@@ -135,6 +159,12 @@ class Adadelta(Optimizer):
         # rust: Adadelta::new(params, AdadeltaOptions { learning_rate: lr, rho, eps, weight_decay, ..AdadeltaOptions::default() })
 
 class Rprop(Optimizer):
+    @overload
+    def __init__(self, params: Any, lr: Any = 0.01, etas: Any = (0.5, 1.2), step_sizes: Any = (1e-06, 50), *, capturable: Any = False, foreach: Any = None, maximize: Any = False, differentiable: Any = False) -> None:
+        """Steps by the signs of the gradient."""
+        # by hand
+
+    @overload
     def __init__(
         self, params: Parameters, lr: float = 1e-2, etas: Betas = (0.5, 1.2), step_sizes: Betas = (1e-6, 50.0), **how: Any
     ) -> None:
@@ -142,6 +172,12 @@ class Rprop(Optimizer):
         # rust: Rprop::new(params, RpropOptions { learning_rate: lr, etas, sizes: step_sizes, ..RpropOptions::default() })
 
 class Adamax(Optimizer):
+    @overload
+    def __init__(self, params: Any, lr: Any = 0.002, betas: Any = (0.9, 0.999), eps: Any = 1e-08, weight_decay: Any = 0, foreach: Any = None, *, maximize: Any = False, differentiable: Any = False, capturable: Any = False) -> None:
+        """Adam by the largest instead of the mean square."""
+        # by hand
+
+    @overload
     def __init__(
         self, params: Parameters, lr: float = 2e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, **how: Any
     ) -> None:
@@ -149,6 +185,12 @@ class Adamax(Optimizer):
         # rust: Adamax::new(params, AdamaxOptions { learning_rate: lr, betas, eps, weight_decay, ..AdamaxOptions::default() })
 
 class NAdam(Optimizer):
+    @overload
+    def __init__(self, params: Any, lr: Any = 0.002, betas: Any = (0.9, 0.999), eps: Any = 1e-08, weight_decay: Any = 0, momentum_decay: Any = 0.004, decoupled_weight_decay: Any = False, *, foreach: Any = None, maximize: Any = False, capturable: Any = False, differentiable: Any = False) -> None:
+        """Adam with Nesterov's look ahead."""
+        # by hand
+
+    @overload
     def __init__(
         self, params: Parameters, lr: float = 2e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, **how: Any
     ) -> None:
@@ -156,6 +198,12 @@ class NAdam(Optimizer):
         # rust: NAdam::new(params, NAdamOptions { learning_rate: lr, betas, eps, weight_decay, momentum_decay, decoupled: decoupled_weight_decay, ..NAdamOptions::default() })
 
 class RAdam(Optimizer):
+    @overload
+    def __init__(self, params: Any, lr: Any = 0.001, betas: Any = (0.9, 0.999), eps: Any = 1e-08, weight_decay: Any = 0, decoupled_weight_decay: Any = False, *, foreach: Any = None, maximize: Any = False, capturable: Any = False, differentiable: Any = False) -> None:
+        """Adam with rectified early steps."""
+        # by hand
+
+    @overload
     def __init__(
         self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, decoupled_weight_decay: bool = False, **how: Any
     ) -> None:
@@ -163,6 +211,12 @@ class RAdam(Optimizer):
         # rust: RAdam::new(params, RAdamOptions { learning_rate: lr, betas, eps, weight_decay, decoupled: decoupled_weight_decay, ..RAdamOptions::default() })
 
 class Lamb(Optimizer):
+    @overload
+    def __init__(self, params: Any, lr: Any = 0.001, betas: Any = (0.9, 0.999), eps: Any = 1e-06, weight_decay: Any = 0.01, *, foreach: Any = None, maximize: Any = False, capturable: Any = False, differentiable: Any = False, fused: Any = None) -> None:
+        """Adam with steps in proportion to the parameters, for large batches."""
+        # by hand
+
+    @overload
     def __init__(
         self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-6, weight_decay: float = 0.01, **how: Any
     ) -> None:
@@ -170,6 +224,12 @@ class Lamb(Optimizer):
         # rust: Lamb::new(params, LambOptions { learning_rate: lr, betas, eps, weight_decay, ..LambOptions::default() })
 
 class Lion(Optimizer):
+    @overload
+    def __init__(self, params: Any, lr: Any = 0.0001, betas: Any = (0.9, 0.99), weight_decay: Any = 0.0, *, foreach: Any = None, maximize: Any = False, capturable: Any = False, differentiable: Any = False, fused: Any = None) -> None:
+        """Steps by signs of a moving mean (Chen et al. 2023)."""
+        # by hand
+
+    @overload
     def __init__(
         self, params: Parameters, lr: float = 1e-4, betas: Betas = (0.9, 0.99), weight_decay: float = 0.0, **how: Any
     ) -> None:
@@ -177,11 +237,44 @@ class Lion(Optimizer):
         # rust: Lion::new(params, LionOptions { learning_rate: lr, betas, weight_decay, ..LionOptions::default() })
 
 class Muon(Optimizer):
+    @overload
+    def __init__(self, params: Any, lr: Any = 0.001, weight_decay: Any = 0.1, momentum: Any = 0.95, nesterov: Any = True, ns_coefficients: Any = (3.4445, -4.775, 2.0315), eps: Any = 1e-07, ns_steps: Any = 5, adjust_lr_fn: Any = None) -> None:
+        """Steps by orthogonalised momentum of matrices (Jordan et al. 2024)."""
+        # by hand
+
+    @overload
     def __init__(
         self, params: Parameters, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True, eps: float = 1e-7, ns_steps: Size = 5, **how: Any
     ) -> None:
         """Steps by orthogonalised momentum of matrices (Jordan et al. 2024)."""
         # rust: Muon::new(params, MuonOptions { learning_rate: lr, momentum, nesterov, weight_decay, iterations: ns_steps, eps, ..MuonOptions::default() })
 
-SGD = Sgd
-RMSprop = RmsProp
+
+# Written by tools/python_stubs.py from here
+
+class SGD(Optimizer):
+    def __init__(self, params: Any, lr: Any = 0.001, momentum: Any = 0, dampening: Any = 0, weight_decay: Any = 0, nesterov: Any = False, *, maximize: Any = False, foreach: Any = None, differentiable: Any = False, fused: Any = None) -> None:
+        """Gradient descent, with momentum if it is not 0."""
+        # by hand
+
+class RMSprop(Optimizer):
+    def __init__(self, params: Any, lr: Any = 0.01, alpha: Any = 0.99, eps: Any = 1e-08, weight_decay: Any = 0, momentum: Any = 0, centered: Any = False, capturable: Any = False, foreach: Any = None, maximize: Any = False, differentiable: Any = False) -> None:
+        """Steps by the gradient over the root of its mean square."""
+        # by hand
+
+class ASGD(Optimizer):
+    def __init__(self, params: Any, lr: Any = 0.01, lambd: Any = 0.0001, alpha: Any = 0.75, t0: Any = 1000000.0, weight_decay: Any = 0, foreach: Any = None, maximize: Any = False, differentiable: Any = False, capturable: Any = False) -> None:
+        """Averaged stochastic gradient descent (Polyak and Juditsky 1992); the averages are `ax` of the state."""
+        # by hand
+
+class Adafactor(Optimizer):
+    def __init__(self, params: Any, lr: Any = 0.01, beta2_decay: Any = -0.8, eps: Any = (None, 0.001), d: Any = 1.0, weight_decay: Any = 0.0, *, foreach: Any = None, maximize: Any = False) -> None:
+        """Second moments of matrices by their rows and columns alone (Shazeer and Stern 2018)."""
+        # by hand
+
+class SparseAdam(Optimizer):
+    def __init__(self, params: Any, lr: Any = 0.001, betas: Any = (0.9, 0.999), eps: Any = 1e-08, maximize: Any = False) -> None:
+        """PyTorch's Adam for sparse gradients. Gradients are dense here, which it refuses in PyTorch, too."""
+        # by hand
+
+# to here.

@@ -1,6 +1,14 @@
-"""`zyx.utils.data`: data sets and batches, under the names of `torch.utils.data`."""
+"""`zyx.utils.data`: data sets and batches; `checkpoint`, `tensorboard`, under the names of `torch.utils`."""
 
 from .. import _aliases
 from . import data  # noqa: F401
 
-__getattr__ = _aliases.ways(__name__, {"checkpoint": "zyx.checkpoint(f, inputs)", "tensorboard": "the crate zyx-data in Rust"})
+_missing = _aliases.ways(__name__, {})
+
+
+def __getattr__(name):
+    if name not in ("checkpoint", "tensorboard"):
+        return _missing(name)
+    import importlib
+
+    return importlib.import_module("." + name, __name__)

@@ -1,6 +1,6 @@
 """Data sets and batches of them, under the names of `torch.utils.data`.
 
-Batches are made in the thread that asks for them.
+Batches are made in the thread that asks for them, or with `num_workers` in as many threads.
 """
 
 import copy
@@ -9,11 +9,15 @@ import operator
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from itertools import islice
 
-from .._core import Rng, Tensor, tensor
+from ..._core import Rng, Tensor, tensor
 
 
 class Dataset:
     """Examples by number: derive from it and write `__getitem__` and `__len__`."""
+
+    def __class_getitem__(cls, item):
+        # `Dataset[T]` of annotations.
+        return cls
 
     def __getitem__(self, index):
         raise NotImplementedError(f"{type(self).__name__} has no __getitem__()")
@@ -84,11 +88,44 @@ def _fetch(dataset, rows):
     return fetch(rows) if fetch else [dataset[i] for i in rows]
 
 
+class StackDataset(Dataset):
+    """Examples of several data sets of one length side by side: as a tuple, or of names as a dict."""
+
+    def __init__(self, *args, **kwargs):
+        if bool(args) == bool(kwargs):
+            raise ValueError("StackDataset: data sets are given by position or by name, not both")
+        self.datasets = args or kwargs
+        lengths = {len(x) for x in self._parts()}
+        if len(lengths) > 1:
+            raise ValueError("Size mismatch between datasets")
+        (self._length,) = lengths
+
+    def _parts(self):
+        return list(self.datasets.values()) if isinstance(self.datasets, dict) else list(self.datasets)
+
+    def __getitem__(self, index):
+        parts = [x[index] for x in self._parts()]
+        return dict(zip(self.datasets, parts)) if isinstance(self.datasets, dict) else tuple(parts)
+
+    def __len__(self):
+        return self._length
+
+
 class ConcatDataset(Dataset):
     """Data sets one behind the other."""
 
     def __init__(self, datasets):
         self.datasets = list(datasets)
+        if not self.datasets:
+            raise ValueError("datasets should not be an empty iterable")
+
+    @property
+    def cumulative_sizes(self):
+        """Where each data set ends."""
+        ends = []
+        for dataset in self.datasets:
+            ends.append(len(dataset) + (ends[-1] if ends else 0))
+        return ends
 
     def __getitem__(self, index):
         if not -len(self) <= index < len(self):
@@ -178,12 +215,23 @@ def _like(first, parts):
         return parts
 
 
+def _rng(generator):
+    """The stream of a generator."""
+    return getattr(generator, "_rng", generator)
+
+
 def _shuffled(n, generator):
-    return Tensor.permutation(n, rng=generator).tolist()
+    return Tensor.permutation(n, rng=_rng(generator)).tolist()
 
 
 class Sampler:
     """The numbers of examples in an order: derive from it and write `__iter__`, and `__len__` if it is known."""
+
+    def __init__(self, data_source=None):
+        pass
+
+    def __class_getitem__(cls, item):
+        return cls
 
     def __iter__(self):
         raise NotImplementedError(f"{type(self).__name__} has no __iter__()")
@@ -250,7 +298,7 @@ class WeightedRandomSampler(Sampler):
         self.weights, self.num_samples, self.replacement, self.generator = tensor(weights), num_samples, replacement, generator
 
     def __iter__(self):
-        return iter(self.weights.multinomial(self.num_samples, self.replacement, rng=self.generator).tolist())
+        return iter(self.weights.multinomial(self.num_samples, self.replacement, rng=_rng(self.generator)).tolist())
 
     def __len__(self):
         return self.num_samples
@@ -293,9 +341,109 @@ def _cut(items, n, drop_last):
         yield batch
 
 
+class DistributedSampler(Sampler):
+    """The share of one of several processes: every `num_replicas`-th number from `rank` on, filled up to equal shares, or cut
+    with `drop_last`. `set_epoch` shuffles anew.
+    """
+
+    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
+        if num_replicas is None or rank is None:
+            from ... import distributed
+
+            num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+            rank = distributed.get_rank() if rank is None else rank
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
+        self.dataset, self.num_replicas, self.rank, self.epoch, self.drop_last = dataset, num_replicas, rank, 0, drop_last
+        self.shuffle, self.seed = shuffle, seed
+        n = len(dataset)
+        self.num_samples = n // num_replicas if drop_last else -(-n // num_replicas)
+        self.total_size = self.num_samples * num_replicas
+
+    def __iter__(self):
+        n = len(self.dataset)
+        order = _shuffled(n, Rng(self.seed + self.epoch)) if self.shuffle else list(range(n))
+        while len(order) < self.total_size:
+            order += order[: self.total_size - len(order)]
+        return iter(order[: self.total_size][self.rank :: self.num_replicas])
+
+    def __len__(self):
+        return self.num_samples
+
+    def set_epoch(self, epoch):
+        """The epoch, of which the order is a function."""
+        self.epoch = epoch
+
+
+class WorkerInfo:
+    """Which of the workers of a loader a thread is."""
+
+    def __init__(self, id, num_workers, seed, dataset):
+        self.id, self.num_workers, self.seed, self.dataset = id, num_workers, seed, dataset
+
+    def __repr__(self):
+        return f"WorkerInfo(id={self.id}, num_workers={self.num_workers}, seed={self.seed})"
+
+
+_LOCAL = None
+
+
+def get_worker_info():
+    """Which worker this thread is, or `None` if it is none: an `IterableDataset` gives a share of its examples by it."""
+    return getattr(_LOCAL, "info", None)
+
+
+class _Workers:
+    """Threads, each of which does its jobs in order."""
+
+    def __init__(self, loader):
+        global _LOCAL
+        import threading
+        from concurrent.futures import ThreadPoolExecutor
+
+        if _LOCAL is None:
+            _LOCAL = threading.local()
+        seed = (_rng(loader.generator) or Rng(Tensor.randint(0, 2**62, (1,)).item())).next_u64() >> 2
+        in_turn = isinstance(loader.dataset, IterableDataset)
+
+        def start(i):
+            # An iterable data set is the worker's own, as of a process.
+            dataset = copy.copy(loader.dataset) if in_turn else loader.dataset
+            _LOCAL.info = WorkerInfo(i, loader.num_workers, seed + i, dataset)
+            if loader.worker_init_fn is not None:
+                loader.worker_init_fn(i)
+
+        names = f"DataLoader-{id(loader):x}"
+        self.threads = [ThreadPoolExecutor(1, f"{names}-{i}") for i in range(loader.num_workers)]
+        self.started = [thread.submit(start, i) for i, thread in enumerate(self.threads)]
+
+    def submit(self, i, function, *given):
+        """The future of a job of worker `i`."""
+        started = self.started[i]
+
+        def work():
+            # A worker that could not be set up says so.
+            started.result()
+            return function(*given)
+
+        return self.threads[i].submit(work)
+
+    def close(self, wait=False):
+        """Ends the threads; jobs that have not begun are dropped."""
+        for thread in self.threads:
+            thread.shutdown(wait=wait, cancel_futures=True)
+
+
+_END = object()
+
+
 class DataLoader:
     """Batches of a data set, in its order or shuffled anew each time, or in the order of a sampler. `generator` is a
-    `zyx.Rng`; options about processes and pinned memory change nothing.
+    `zyx.Generator` or `zyx.Rng`; pinned memory changes nothing.
+
+    `num_workers` threads make batches ahead, `prefetch_factor` (2) each, and give them in order; an exception of a data set is
+    raised where its batch is due. Threads share the program's memory, as processes do not: a data set that reads an open file has
+    to hold one for each thread. `multiprocessing_context` is an error.
 
     With `batch_size=None` there is no batch: each example is given for itself. The rows of a `TensorDataset` are taken
     from each tensor at once.
@@ -304,8 +452,10 @@ class DataLoader:
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None,
                  pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None,
                  generator=None, *, prefetch_factor=None, persistent_workers=False, pin_memory_device="", in_order=True):  # fmt: skip
-        if generator is not None and not isinstance(generator, Rng):
-            raise TypeError(f"generator is a zyx.Rng, not {type(generator).__name__}")
+        if generator is not None and not isinstance(getattr(generator, "_rng", generator), (Rng, type(None))):
+            raise TypeError(f"generator is a zyx.Generator or a zyx.Rng, not {type(generator).__name__}")
+        if multiprocessing_context is not None:
+            raise NotImplementedError("DataLoader: multiprocessing_context; workers are threads")
         if num_workers < 0 or timeout < 0:
             raise ValueError(f"num_workers and timeout are at least 0, not {num_workers}, {timeout}")
         if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
@@ -327,12 +477,91 @@ class DataLoader:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.dataset, self.batch_size, self.drop_last, self.generator = dataset, batch_size, drop_last, generator
         self.sampler, self.batch_sampler, self.num_workers = sampler, batch_sampler, num_workers
+        self.timeout, self.worker_init_fn, self.persistent_workers = timeout, worker_init_fn, persistent_workers
+        self.prefetch_factor = (2 if prefetch_factor is None else prefetch_factor) if num_workers else None
+        self.pin_memory, self.pin_memory_device, self.in_order, self.multiprocessing_context = pin_memory, pin_memory_device, in_order, None
+        self._workers = None
         # The rows of tensors are stacked already.
         self._takes_rows = collate_fn is None
         self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
 
     def __iter__(self):
+        if self.num_workers:
+            return self._ahead()
         return self._collated() if self._takes_rows else map(self.collate_fn, self._examples())
+
+    def _ahead(self):
+        """Batches that workers make ahead, in order."""
+        from collections import deque
+        from concurrent.futures import TimeoutError
+
+        try:
+            workers = self._workers or _Workers(self)
+        except RuntimeError:
+            # No thread is to be had: done without.
+            yield from self._collated() if self._takes_rows else map(self.collate_fn, self._examples())
+            return
+        self._workers = workers if self.persistent_workers else None
+        waiting, most = deque(), self.num_workers * self.prefetch_factor
+        jobs = self._in_turn(workers) if isinstance(self.dataset, IterableDataset) else self._by_number(workers)
+        try:
+            for job in jobs:
+                waiting.append(job)
+                if len(waiting) >= most:
+                    yield from self._due(waiting, TimeoutError)
+            while waiting:
+                yield from self._due(waiting, TimeoutError)
+            if not self.persistent_workers:
+                workers.close(wait=True)
+        finally:
+            if not self.persistent_workers:
+                workers.close()
+
+    def _due(self, waiting, late):
+        try:
+            found = waiting.popleft().result(self.timeout or None)
+        except late:
+            raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds") from None
+        if found is not _END:
+            yield found
+
+    def _by_number(self, workers):
+        def one(rows):
+            if self.batch_sampler is None:
+                return self.collate_fn(self.dataset[rows])
+            return self.collate_fn(_fetch(self.dataset, list(rows)))
+
+        for k, rows in enumerate(self.sampler if self.batch_sampler is None else self.batch_sampler):
+            yield workers.submit(k % self.num_workers, one, rows)
+
+    def _in_turn(self, workers):
+        """Batches of each worker's examples in turn, until all have none."""
+        running = {}
+
+        def begin():
+            items = iter(get_worker_info().dataset)
+            return items if self.batch_size is None else _cut(items, self.batch_size, self.drop_last)
+
+        def following(i):
+            if i not in running:
+                running[i] = begin()
+            for found in running[i]:
+                return self.collate_fn(found)
+            return _END
+
+        left = {i: None for i in range(self.num_workers)}
+        while left:
+            for i in list(left):
+                job = left[i]
+                if job is not None and job.done() and job.exception() is None and job.result() is _END:
+                    del left[i]
+                    continue
+                left[i] = workers.submit(i, following, i)
+                yield left[i]
+
+    def __del__(self):
+        if getattr(self, "_workers", None) is not None:
+            self._workers.close()
 
     def _examples(self):
         """Examples, or lists of those of a batch."""
@@ -364,3 +593,11 @@ class DataLoader:
             return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
         n = len(self.dataset)
         return n if self.batch_size is None else n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+
+def __getattr__(name):
+    if name not in ("dataloader", "dataset", "sampler", "distributed"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return importlib.import_module("." + name, __name__)
