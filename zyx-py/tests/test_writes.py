@@ -409,6 +409,16 @@ def test_inplace_of_functions_and_layers():
     assert "inplace=True" in repr(nn.ReLU(inplace=True))
 
 
+def test_batch_norm_writes_running_statistics():
+    x, mean, var = zyx.rand(4, 3, 5), zyx.zeros(3), zyx.ones(3)
+    layer = nn.BatchNorm1d(3, momentum=0.3)
+    for _ in range(2):
+        layer(x)
+        nn.functional.batch_norm(x, mean, var, training=True, momentum=0.3)
+    np.testing.assert_allclose(mean.numpy(), layer.running_mean.numpy(), rtol=1e-5)
+    np.testing.assert_allclose(var.numpy(), layer.running_var.numpy(), rtol=1e-5)
+
+
 def test_arrays_keep_their_values():
     x = zyx.ones(3)
     array, shared = x.numpy(), zyx.from_dlpack(x)
