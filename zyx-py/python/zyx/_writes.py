@@ -31,6 +31,15 @@ def _in_place(name):
     def changed(self, *given, **named):
         return self._write(function(self, *given, **named))
 
+    def checked(self, *given, **named):
+        try:
+            return changed(self, *given, **named)
+        except AttributeError as error:
+            # A function of Python that was given no tensor.
+            raise TypeError(f"{name}_: {error}") from None
+
+    if method is None:
+        return _named(checked, None, name + "_", f"As `{name}`, written into the tensor.")
     return _named(changed, method, name + "_", f"As `{name}`, written into the tensor.")
 
 
