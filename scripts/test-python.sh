@@ -27,8 +27,8 @@ fi
 "$environment/bin/pip" install -q 'maturin>=1.9,<2' 'numpy>=1.24' 'pytest>=7' ml_dtypes 'array-api-strict>=2.6' ||
     skip "maturin, numpy and pytest could not be installed"
 
-profile=release limit=6450000
-[ "${ZYX_FULL-0}" != 1 ] || profile=wheel limit=5500000
+profile=release limit=6700000
+[ "${ZYX_FULL-0}" != 1 ] || profile=wheel limit=5800000
 rm -rf "$place/wheels"
 # Without debug information nothing is lost: a panic becomes an exception.
 export MATURIN_PEP517_ARGS="--compression-level 9 --profile $profile"
