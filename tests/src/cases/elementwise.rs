@@ -271,7 +271,7 @@ pub fn promotion(device: &Device) {
             let large = if p.is_float() || p.bits() < 32 { 100 } else { 70_000 };
             let column = Array::whole(p, &[4, 1], &[0, 1, 3, large]);
             let row = Array::whole(q, &[1, 4], &[1, 0, 2, 27]);
-            let product = check.input(&column).mul(&check.input(&row));
+            let product = check.input(&column).mul(check.input(&row));
             let want = column.binary(BinaryOp::Mul, &row);
             check.equal(format!("{p} * {q}, a column and a row"), product, &want);
         }
