@@ -31,6 +31,11 @@ fn places() -> Vec<Call> {
         "Param::new" |s| Param::new(s.x()).tensor();
         "Param::state" |s| Param::state(s.x()).tensor();
         "Param::tensor" |s| Param::new(s.x()).tensor();
+        "Param::version" |s| {
+            let place = Param::new(s.x());
+            assert_eq!(place.version(), 0);
+            place.tensor()
+        };
         "Param::set" |s| {
             let x = s.x();
             let place = Param::new(x.clone());

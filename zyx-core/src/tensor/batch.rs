@@ -116,7 +116,11 @@ impl Tensor {
         };
         let found = f(&given)?;
         let mut batch = Batch::new(n, pairs);
-        found.iter().map(|y| batch.all_of(y).named(OP)).collect()
+        let mut all = Vec::with_capacity(found.len());
+        for y in &found {
+            all.push(batch.all_of(y).named(OP)?);
+        }
+        Ok(all)
     }
 
     /// A tensor of the shape of what follows the first axis, without a value.
