@@ -64,7 +64,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let _here = composed();
         let one = |x: &[Tensor]| Ok(vec![f(x)?]);
-        let mut all = Tensor::vmap_many(one, inputs, in_axes)?;
+        let mut all = Tensor::batched(OP, one, inputs, in_axes)?;
         all.remove(0).movedim([0], [out_axis]).named(OP)
     }
 
@@ -90,9 +90,20 @@ impl Tensor {
         in_axes: &[Option<isize>],
     ) -> Result<Vec<Tensor>> {
         let _here = composed();
+        Tensor::batched("vmap_many", f, inputs, in_axes)
+    }
+
+    /// The results with the axis of examples in front, for a method `op`.
+    #[track_caller]
+    fn batched(
+        op: &'static str,
+        f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+        inputs: &[&Tensor],
+        in_axes: &[Option<isize>],
+    ) -> Result<Vec<Tensor>> {
         if inputs.len() != in_axes.len() {
             let reason = format!("{} axes for {} inputs", in_axes.len(), inputs.len());
-            return Err(Tensor::argument_error(OP, reason));
+            return Err(Tensor::argument_error(op, reason));
         }
         let (mut given, mut pairs, mut count) = (Vec::new(), Pairs::new(), None);
         for (input, axis) in inputs.iter().zip(in_axes) {
@@ -100,11 +111,11 @@ impl Tensor {
                 given.push((*input).clone());
                 continue;
             };
-            let all = input.movedim([*axis], [0]).named(OP)?;
+            let all = input.movedim([*axis], [0]).named(op)?;
             let n = all.shape()[0];
             if *count.get_or_insert(n) != n {
                 let reason = format!("{n} examples beside {}", count.unwrap_or(0));
-                return Err(Tensor::shape_error(OP, inputs, reason));
+                return Err(Tensor::shape_error(op, inputs, reason));
             }
             let example = all.example();
             given.push(example.clone());
@@ -112,13 +123,13 @@ impl Tensor {
         }
         let Some(n) = count else {
             let reason = "no input has an axis of examples".to_owned();
-            return Err(Tensor::argument_error(OP, reason));
+            return Err(Tensor::argument_error(op, reason));
         };
         let found = f(&given)?;
         let mut batch = Batch::new(n, pairs);
         let mut all = Vec::with_capacity(found.len());
         for y in &found {
-            all.push(batch.all_of(y).named(OP)?);
+            all.push(batch.all_of(y).named(op)?);
         }
         Ok(all)
     }
