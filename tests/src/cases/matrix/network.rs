@@ -130,7 +130,7 @@ fn gradients() -> Vec<Row> {
         jvp |s| Tensor::jvp(|x| Ok(x[0].square()), &[&s.x], &[&s.y]);
         vmap |s| Tensor::vmap(|x| x[0].mul(&x[1])?.sum(..), &[&s.x, &s.v], &[Some(0), None], 0);
         vmap_many |s| {
-            let both = |x: &[Tensor]| Ok(vec![x[0].mul(&x[1])?.sum(..)?, x[0].exp()]);
+            let both = |x: &[Tensor]| Ok(vec![x[0].add(&x[1])?, x[0].exp()]);
             Tensor::vmap_many(both, &[&s.x, &s.v], &[Some(0), None])?
         };
         checkpoint |s| Tensor::checkpoint(|x| Ok(x[0].square()), &[&s.x]);
