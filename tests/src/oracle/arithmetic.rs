@@ -324,6 +324,14 @@ fn int_pow(dtype: DType, base: i128, exponent: i128) -> i128 {
     }
 }
 
+/// What rounding takes from `x - y` (Knuth's TwoSum); nothing where the difference is infinite.
+fn lost(x: f64, y: f64) -> f64 {
+    let difference = x - y;
+    let taken = difference - x;
+    let lost = (x - (difference - taken)) - (y + taken);
+    if difference.is_finite() { lost } else { 0.0 }
+}
+
 /// The meaning on real numbers of ops that are no comparisons.
 fn real(op: BinaryOp, x: f64, y: f64) -> f64 {
     use BinaryOp as B;
@@ -336,7 +344,10 @@ fn real(op: BinaryOp, x: f64, y: f64) -> f64 {
         B::Pow => x.powf(y),
         B::Atan2 => x.atan2(y),
         B::LogAddExp if x == y => x + std::f64::consts::LN_2,
-        B::LogAddExp => x.max(y) + (-(x - y).abs()).exp().ln_1p(),
+        B::LogAddExp => {
+            let (high, low) = (x.max(y), x.min(y));
+            high + (low - high).exp().mul_add(lost(low, high), (low - high).exp()).ln_1p()
+        }
         B::Max | B::Min if x.is_nan() || y.is_nan() => f64::NAN,
         B::Max => x.max(y),
         B::Min => x.min(y),
@@ -548,6 +559,16 @@ mod tests {
             assert!((erf(x) - y).abs() < 4e-16, "erf({x}) = {:e}", erf(x));
             assert_eq!(erf(-x), -erf(x));
         }
+    }
+
+    #[test]
+    fn logarithms_of_sums_are_those_of_the_exact_difference() {
+        // By 200 bits.
+        let (x, y) = (-3.599_348_289_366_706_7e-10, -18.042_021_262_933_147);
+        let z = real(BinaryOp::LogAddExp, x, y);
+        assert!((z / 1.424_332_189_425_320_5e-8 - 1.0).abs() < 4e-16, "{z:e}");
+        assert_eq!(real(BinaryOp::LogAddExp, f64::INFINITY, 1.0), f64::INFINITY);
+        assert_eq!(real(BinaryOp::LogAddExp, f64::NEG_INFINITY, 1.0), 1.0);
     }
 
     #[test]

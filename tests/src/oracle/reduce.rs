@@ -256,7 +256,9 @@ impl Array {
             let terms: Vec<Val> = (0..extent).map(term).collect();
             let is_nan = |x: &Val| matches!(x, Val::Real(low, _) if low.is_nan());
             if let Some(at) = terms.iter().position(is_nan) {
-                return Val::Int(at as i128);
+                // One before that is not known may be the first.
+                let is_known = !terms[..at].contains(&Val::Unknown);
+                return if is_known { Val::Int(at as i128) } else { Val::Unknown };
             }
             let beats = |x: Val, y: Val| match op {
                 BinaryOp::Max => arithmetic::binary(BinaryOp::Lt, self.dtype, y, x),
@@ -342,6 +344,17 @@ mod tests {
         assert_eq!(added(DType::F32, &ones[..1]), Val::point(1.0));
         let nan = [Val::point(f64::INFINITY), Val::point(f64::NEG_INFINITY)];
         assert!(added(DType::F32, &nan).certain().is_some_and(f64::is_nan));
+    }
+
+    #[test]
+    fn what_is_unknown_may_be_the_first_that_is_no_number() {
+        let nan = Val::point(f64::NAN);
+        let first = |terms: [Val; 2]| {
+            Array::new(DType::F32, &[2], terms.to_vec()).arg_extreme(BinaryOp::Max, 0).data[0]
+        };
+        assert_eq!(first([Val::Unknown, nan]), Val::Unknown);
+        assert_eq!(first([nan, Val::Unknown]), Val::Int(0));
+        assert_eq!(first([Val::ZERO, nan]), Val::Int(1));
     }
 
     #[test]
