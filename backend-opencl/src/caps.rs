@@ -195,8 +195,9 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     // PoCL 3.1 runs such a kernel out of its buffers.
     caps.branched_barriers = !facts.cpu;
     if facts.cpu {
-        // To PoCL 3.1 what rounds an infinite constant is unreachable, and its circular functions of vectors are wrong
-        // for small numbers beside a large one.
+        // To PoCL 3.1 what rounds a constant that is no finite number is unreachable, its conversions to halves
+        // included, and its circular functions of vectors are wrong for small numbers beside a large one.
+        caps.partial_casts = true;
         for op in [UnaryOp::Round, UnaryOp::Sin, UnaryOp::Cos, UnaryOp::Tan] {
             caps.unary[op as usize] = DTypeSet::ALL.without(DTypeSet::of(&[F16, F32, F64]));
         }

@@ -20,3 +20,22 @@ mod reference {
     use super::*;
     zyx_tests::robustness!("reference", Reference::default());
 }
+
+/// A device of many threads, whose races the interpreter finds.
+mod many_threads {
+    use super::*;
+
+    fn reference() -> Reference {
+        let mut reference = Reference::default();
+        let caps = &mut reference.caps;
+        (caps.simt, caps.threads, caps.vector_bytes) = (true, 132 * 2048, 16);
+        (caps.max_groups, caps.unified_memory) = ([i32::MAX as u64, 65_535, 65_535], false);
+        reference.options.shuffle = Some(1);
+        reference
+    }
+
+    #[test]
+    fn random_programs_with_dying_inputs() {
+        zyx_tests::robust::donation::random_programs_with_dying_inputs("reference", reference);
+    }
+}

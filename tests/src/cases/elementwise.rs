@@ -26,6 +26,41 @@ pub fn unary(device: &Device, dtype: DType) {
         check.identical(format!("{} of {dtype}", apply::unary_name(op)), got, &x.unary(op));
     }
     check.finish();
+    if dtype.is_float() {
+        known_to_compilers(device, dtype);
+    }
+}
+
+/// Every unary op of numbers that a driver's compiler finds by itself: extremes of nothing and their remainder.
+fn known_to_compilers(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let array = |dims: &[usize], x: f64| {
+        Array::new(dtype, dims, vec![Val::point(x); dims.iter().product()])
+    };
+    let none = check.input(&array(&[3, 0], 0.0));
+    let two = check.input(&array(&[3], 2.0));
+    let made: [(f64, &dyn Fn() -> Result<Tensor>); 3] = [
+        (f64::INFINITY, &|| none.min(1)),
+        (f64::NEG_INFINITY, &|| none.max(1)),
+        (f64::NAN, &|| none.min(1)?.fmod(&two)),
+    ];
+    for (value, make) in made {
+        for &op in UnaryOp::ALL.iter().filter(|&&op| op != UnaryOp::Not) {
+            // Made anew, since what is held is stored for all.
+            let got = make().and_then(|x| apply::unary(op, &x));
+            // Drivers have functions for halves; a kernel each shows what becomes of them. Memory that holds
+            // something else shows what is not stored.
+            if matches!(dtype, DType::F16 | DType::BF16) {
+                let other = Tensor::full([3], 7.0, device).cast(dtype).contiguous();
+                other.realize().expect("memory");
+                drop(other);
+                got.as_ref().map_or(Ok(()), Tensor::realize).expect("a value");
+            }
+            let what = format!("{} of {dtype}", apply::unary_name(op));
+            check.identical(what, got, &array(&[3], value).unary(op));
+        }
+    }
+    check.finish();
 }
 
 /// Every binary op over all pairs of special values and random ones.

@@ -343,12 +343,12 @@ fn real(op: BinaryOp, x: f64, y: f64) -> f64 {
         B::Rem => x % y,
         B::Pow => x.powf(y),
         B::Atan2 => x.atan2(y),
+        B::LogAddExp | B::Max | B::Min if x.is_nan() || y.is_nan() => f64::NAN,
         B::LogAddExp if x == y => x + std::f64::consts::LN_2,
         B::LogAddExp => {
             let (high, low) = (x.max(y), x.min(y));
             high + (low - high).exp().mul_add(lost(low, high), (low - high).exp()).ln_1p()
         }
-        B::Max | B::Min if x.is_nan() || y.is_nan() => f64::NAN,
         B::Max => x.max(y),
         B::Min => x.min(y),
         _ => unreachable!("invariant: {op} gives no float"),
@@ -569,6 +569,7 @@ mod tests {
         assert!((z / 1.424_332_189_425_320_5e-8 - 1.0).abs() < 4e-16, "{z:e}");
         assert_eq!(real(BinaryOp::LogAddExp, f64::INFINITY, 1.0), f64::INFINITY);
         assert_eq!(real(BinaryOp::LogAddExp, f64::NEG_INFINITY, 1.0), 1.0);
+        assert!(real(BinaryOp::LogAddExp, f64::NAN, 1.0).is_nan());
     }
 
     #[test]

@@ -4,13 +4,17 @@
 //! kernel, in all of its runs, reads it only where it writes the result, once ([`in_place`]), or, if the last launch does not
 //! touch it, to any. No launch comes after the last, so one that is refused leaves every input as
 //! it was, and what was to be computed can be asked for again.
+//!
+//! Passes may refuse a kernel that reads what it writes. Where they would then add up its floats in another order, the
+//! input keeps its memory: results do not depend on who holds what.
 
 use super::epilogue::of_whole_result;
 use super::item::{ScheduleItem, storage};
 use crate::graph::{Graph, Node, NodeId};
-use crate::hal::Call;
+use crate::hal::{Call, Caps};
 use crate::ir::inplace::in_place;
 use crate::ir::{Access, Kernel};
+use crate::tune::SumOrder;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -22,11 +26,11 @@ pub(super) struct Donation {
 }
 
 /// The leaves whose memory a result of these items, the last of a plan, could have.
-pub(super) fn candidates(graph: &Graph, last: &[ScheduleItem]) -> Vec<u32> {
+pub(super) fn candidates(graph: &Graph, last: &[ScheduleItem], caps: &Caps) -> Vec<u32> {
     let ends = Ends::of(graph, last);
     let (mut slots, mut sizes) = (FxHashSet::default(), FxHashSet::default());
     for &(result, number) in &ends.results {
-        let taken = |leaf: &NodeId| replaced(&last[number], *leaf, result).is_some();
+        let taken = |leaf: &NodeId| replaced(&last[number], *leaf, result, caps).is_some();
         let read = ends.leaves_of(graph, &last[number]);
         slots.extend(read.filter(taken).filter_map(|leaf| slot(graph, leaf)));
         if sizes.insert(bytes(graph, result)) {
@@ -39,7 +43,12 @@ pub(super) fn candidates(graph: &Graph, last: &[ScheduleItem]) -> Vec<u32> {
 }
 
 /// Gives results of these items the memory of dying leaves, each at most one.
-pub(super) fn donate(graph: &Graph, last: &mut [ScheduleItem], dying: &[u32]) -> Vec<Donation> {
+pub(super) fn donate(
+    graph: &Graph,
+    last: &mut [ScheduleItem],
+    dying: &[u32],
+    caps: &Caps,
+) -> Vec<Donation> {
     let ends = Ends::of(graph, last);
     let dying: FxHashSet<u32> = dying.iter().copied().collect();
     let dies = |leaf: NodeId| slot(graph, leaf).filter(|slot| dying.contains(slot));
@@ -48,7 +57,7 @@ pub(super) fn donate(graph: &Graph, last: &mut [ScheduleItem], dying: &[u32]) ->
     for &(result, number) in &ends.results {
         let mut leaves = ends.leaves_of(graph, &last[number]);
         let found = leaves.find_map(|leaf| {
-            dies(leaf).and_then(|slot| Some((slot, replaced(&last[number], leaf, result)?)))
+            dies(leaf).and_then(|slot| Some((slot, replaced(&last[number], leaf, result, caps)?)))
         });
         let Some((slot, item)) = found else {
             rest.push(result);
@@ -128,11 +137,16 @@ fn bytes(graph: &Graph, id: NodeId) -> usize {
 }
 
 /// The item with `result` in the place of `leaf`, if it computes the same.
-fn replaced(item: &ScheduleItem, leaf: NodeId, result: NodeId) -> Option<ScheduleItem> {
+fn replaced(
+    item: &ScheduleItem,
+    leaf: NodeId,
+    result: NodeId,
+    caps: &Caps,
+) -> Option<ScheduleItem> {
     match item {
         ScheduleItem::Kernel(lowered) => {
             let [given, written] = positions(&lowered.params, [leaf, result])?;
-            let kernel = merged(&lowered.kernel, &lowered.kernel, given, written)?;
+            let kernel = merged(&lowered.kernel, &lowered.kernel, [given, written], caps)?;
             let mut lowered = lowered.clone();
             lowered.kernel = Arc::new(kernel);
             lowered.params.remove(given);
@@ -151,7 +165,7 @@ fn replaced(item: &ScheduleItem, leaf: NodeId, result: NodeId) -> Option<Schedul
                 return None;
             }
             let runs = of_whole_result(kernel, spec);
-            let epilogue = Some(Arc::new(merged(kernel, &runs, from, to)?));
+            let epilogue = Some(Arc::new(merged(kernel, &runs, [from, to], caps)?));
             let (mut buffers, mut accesses) = (buffers.clone(), accesses.clone());
             accesses[written] = Access::ReadWrite;
             accesses.remove(given);
@@ -164,8 +178,16 @@ fn replaced(item: &ScheduleItem, leaf: NodeId, result: NodeId) -> Option<Schedul
     }
 }
 
-fn merged(kernel: &Kernel, runs: &Kernel, given: usize, written: usize) -> Option<Kernel> {
-    in_place(kernel, runs, u16::try_from(given).ok()?, u16::try_from(written).ok()?)
+fn merged(
+    kernel: &Kernel,
+    runs: &Kernel,
+    [given, written]: [usize; 2],
+    caps: &Caps,
+) -> Option<Kernel> {
+    let merged =
+        in_place(kernel, runs, u16::try_from(given).ok()?, u16::try_from(written).ok()?)?;
+    let adds_alike = SumOrder::of(&merged, caps) == SumOrder::of(kernel, caps);
+    adds_alike.then_some(merged)
 }
 
 /// Where each of two nodes stands, if each stands there once.

@@ -299,7 +299,7 @@ impl Draft {
             Launches::Joint => {
                 fusions = item::fusions(own, items, device);
                 last = fusions.pop().map(|fusion| fusion.items).unwrap_or_default();
-                candidates = donate::candidates(own, &last);
+                candidates = donate::candidates(own, &last, device.caps());
             }
             Launches::Single => {
                 fusions.extend(items.into_iter().map(|item| Fusion::new(vec![item])));
@@ -326,7 +326,7 @@ impl Draft {
         let (mut last, mut donations) = (self.last.clone(), Vec::new());
         if self.may_vary() {
             plan.dying = dying(&plan.candidates);
-            donations = donate::donate(graph, &mut last, &plan.dying);
+            donations = donate::donate(graph, &mut last, &plan.dying, device.caps());
         }
         plan.donated = donations.iter().map(|donation| donation.slot).collect();
         plan.donated.sort_unstable();

@@ -66,6 +66,8 @@ pub struct Found {
     accumulators: Vec<Vec<Accumulator>>,
     /// Loads of what the first thread stores later, which no other thread needs.
     replaced: Vec<Value>,
+    /// Whether an iteration of a parallel loop loads what it stores: it must be made once.
+    in_place: bool,
 }
 
 impl Found {
@@ -104,22 +106,25 @@ impl Found {
             }
         }
         let reduces = shared.iter().any(|accumulators| !accumulators.is_empty());
-        let mut found = Found { root, children, body, accumulators: shared, replaced: Vec::new() };
+        let (accumulators, replaced) = (shared, Vec::new());
+        let mut found = Found { root, children, body, accumulators, replaced, in_place: false };
         // Counters of threads and turns are as wide as those they stand for.
         let mut counters = found.root.iter().chain(&found.children);
         let wide = counters.all(|l| kernel.ty(l.open).dtype == DType::I64);
         if !reduces || !wide {
             return None;
         }
-        found.replaced = found.replaced(kernel)?;
+        (found.replaced, found.in_place) = found.replaced(kernel)?;
         Some(found)
     }
 
-    /// The loads of what is stored later; `None` if a thread could see another's store. A buffer may be both read
-    /// and written if the body loads only the element that it stores afterwards, and no loop needs what it loads.
-    fn replaced(&self, kernel: &Kernel) -> Option<Vec<Value>> {
+    /// The loads of what is stored later, and whether iterations of parallel loops have such, too; `None` if a thread
+    /// could see another's store. A buffer may be both read and written if the body, or an iteration of one parallel
+    /// loop, loads only the element that it stores afterwards, and no loop needs what the body loads.
+    fn replaced(&self, kernel: &Kernel) -> Option<(Vec<Value>, bool)> {
         let ops = || self.body.clone().map(|i| (Value(i as u32), kernel.op(Value(i as u32))));
-        let is_shared = |v: Value| self.children.iter().any(|l| l.open <= v && v.idx() <= l.end);
+        let child = |v: Value| self.children.iter().find(|l| l.open <= v && v.idx() <= l.end);
+        let is_shared = |v: Value| child(v).is_some();
         let slot = |buf| match kernel.op(buf) {
             Op::Param { slot, .. } => Some(slot),
             _ => None,
@@ -129,7 +134,7 @@ impl Found {
             _ => None,
         });
         let stores: Vec<(u16, Value, Value)> = stores.collect();
-        let mut replaced = Vec::new();
+        let (mut replaced, mut in_place) = (Vec::new(), false);
         let mut depends = vec![false; kernel.ops().len()];
         for (v, op) in ops() {
             if let Op::Load { buf, index, .. } = op
@@ -137,15 +142,19 @@ impl Found {
             {
                 let mut own = stores.iter().filter(|store| store.0 == slot).peekable();
                 if own.peek().is_some() {
+                    let turn = child(v).map(|l| l.open);
                     let fits = |store: &(u16, Value, Value)| {
-                        store.1 == index && v < store.2 && !is_shared(store.2)
+                        store.1 == index && v < store.2 && child(store.2).map(|l| l.open) == turn
                     };
-                    if is_shared(v) || !own.all(fits) {
+                    if child(v).is_some_and(|l| !l.is_parallel()) || !own.all(fits) {
                         return None;
                     }
-                    replaced.push(v);
-                    depends[v.idx()] = true;
-                    continue;
+                    in_place |= turn.is_some();
+                    if turn.is_none() {
+                        replaced.push(v);
+                        depends[v.idx()] = true;
+                        continue;
+                    }
                 }
             }
             depends[v.idx()] = op.operands().any(|x| depends[x.idx()]);
@@ -154,7 +163,7 @@ impl Found {
                 return None;
             }
         }
-        Some(replaced)
+        Some((replaced, in_place))
     }
 
     /// Whether a device has room for threads per result, results per group and runs like these.
@@ -172,6 +181,7 @@ impl Found {
             && (n as u64).div_ceil(columns as u64) <= caps.groups_on_two_axes()
             && locals <= caps.max_local as i64
             && bytes * locals as usize <= caps.shared_bytes
+            && !(self.in_place && n % columns != 0)
     }
 }
 
@@ -506,6 +516,22 @@ mod tests {
             for site in sites {
                 assert_eq!(run(&apply(&kernel, &site), &args, &[]), expected, "{site:?}");
             }
+        }
+    }
+
+    #[test]
+    fn threads_replace_the_elements_of_their_turns() {
+        let turns = "%g loop parallel %11\n%h mul %i, %11 : i64\n%n add %h, %g : i64\n%o load %r[%n] : i32
+            %w sub %o, %b : i32\n%u store %r[%n], %w : i32\n%v end %g\n";
+        let kernel = rows(&format!("{SUM}{turns}")).to_string().replace("i32[9]", "i32[99]");
+        let kernel: Kernel = kernel.parse().unwrap();
+        let args = inputs(&kernel, &mut Rng(5));
+        let expected = run(&kernel, &args, &[]);
+        let sites: Vec<Site> = devices().iter().flat_map(|caps| sites(&kernel, caps)).collect();
+        // Threads without a row, which the choice of 7 columns has, would read what others store.
+        assert!(!sites.is_empty() && sites.iter().all(|site| site.params[1] == 1), "{sites:?}");
+        for site in sites {
+            assert_eq!(run(&apply(&kernel, &site), &args, &[]), expected, "{site:?}");
         }
     }
 

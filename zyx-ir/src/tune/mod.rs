@@ -156,8 +156,9 @@ impl Draft {
     /// Takes one step.
     #[inline(never)]
     fn step(&mut self, pass: &Pass, site: Site) {
-        // What a pass does to the kernel as a whole, it does to all alike.
-        if site.value.is_some() && pass.reassociates_at(&self.kernel, &site) {
+        // What a pass without parameters does to the kernel as a whole, it does to all alike.
+        let is_choice = site.value.is_some() || !site.params.is_empty();
+        if is_choice && pass.reassociates_at(&self.kernel, &site) {
             self.reorders(pass, &site);
         }
         // Whatever their blocks are, matrix instructions add up alike.
