@@ -184,8 +184,7 @@ fn merged(
     [given, written]: [usize; 2],
     caps: &Caps,
 ) -> Option<Kernel> {
-    let merged =
-        in_place(kernel, runs, u16::try_from(given).ok()?, u16::try_from(written).ok()?)?;
+    let merged = in_place(kernel, runs, u16::try_from(given).ok()?, u16::try_from(written).ok()?)?;
     let adds_alike = SumOrder::of(&merged, caps) == SumOrder::of(kernel, caps);
     adds_alike.then_some(merged)
 }

@@ -521,7 +521,8 @@ mod tests {
 
     #[test]
     fn threads_replace_the_elements_of_their_turns() {
-        let turns = "%g loop parallel %11\n%h mul %i, %11 : i64\n%n add %h, %g : i64\n%o load %r[%n] : i32
+        let turns =
+            "%g loop parallel %11\n%h mul %i, %11 : i64\n%n add %h, %g : i64\n%o load %r[%n] : i32
             %w sub %o, %b : i32\n%u store %r[%n], %w : i32\n%v end %g\n";
         let kernel = rows(&format!("{SUM}{turns}")).to_string().replace("i32[9]", "i32[99]");
         let kernel: Kernel = kernel.parse().unwrap();
