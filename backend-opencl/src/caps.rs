@@ -11,7 +11,7 @@ use opencl3::device::{
 };
 use opencl3::platform::Platform;
 use zyx_core::hal::{Caps, HURRIED_LAUNCH, Progress, WATCHED_LAUNCH};
-use zyx_core::{DType, DTypeSet, UnaryOp};
+use zyx_core::{BinaryOp, DType, DTypeSet, UnaryOp};
 
 /// What the driver says of a device.
 #[derive(Clone, Debug)]
@@ -195,11 +195,14 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     // PoCL 3.1 runs such a kernel out of its buffers.
     caps.branched_barriers = !facts.cpu;
     if facts.cpu {
-        // To PoCL 3.1 what rounds a constant that is no finite number is unreachable, its conversions to halves
-        // included, and its circular functions of vectors are wrong for small numbers beside a large one.
+        // To PoCL 3.1 a function that rounds a constant which is no finite number is unreachable, and with it all that
+        // uses the result. Its circular functions of vectors are wrong for small numbers beside a large one.
         caps.partial_casts = true;
-        for op in [UnaryOp::Round, UnaryOp::Sin, UnaryOp::Cos, UnaryOp::Tan] {
-            caps.unary[op as usize] = DTypeSet::ALL.without(DTypeSet::of(&[F16, F32, F64]));
+        let ours = DTypeSet::ALL.without(DTypeSet::of(&[F16, F32, F64]));
+        caps.binary[BinaryOp::Rem as usize] = ours;
+        use UnaryOp::{Cos, Exp, Exp2, Expm1, Round, Sin, Sinh, Tan, Tanh};
+        for op in [Exp, Exp2, Expm1, Sinh, Tanh, Round, Sin, Cos, Tan] {
+            caps.unary[op as usize] = ours;
         }
     }
     caps.progress = if facts.go_on { Progress::Occupancy } else { Progress::None };
