@@ -56,7 +56,7 @@ double, half, long, short = _core.float64, _core.float16, _core.int64, _core.int
 float, int = _core.float32, _core.int32  # noqa: A001
 
 _SUBMODULES = ("nn", "optim", "array_api", "linalg", "special", "fft", "utils", "autograd", "cuda", "onnx", "accelerator", "backends", "compiler",
-               "distributed", "func", "hub", "random", "testing", "types", "version")  # fmt: skip
+               "distributed", "distributions", "func", "hub", "random", "sparse", "testing", "types", "version")  # fmt: skip
 # Names of `_types`, which is loaded at the first use of one.
 _TYPES = """
 FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor BoolTensor Size dtype finfo iinfo

@@ -271,6 +271,20 @@ def i0(self):
     return (x <= border).where_(series, half * rest * half * (far * 6.283185307179586).rsqrt())
 
 
+def igamma(self, other):
+    """The regularised lower incomplete gamma function of shapes and `other`."""
+    from .special import gammainc
+
+    return gammainc(self, other)
+
+
+def igammac(self, other):
+    """1 minus `igamma`, exact where that is near 1."""
+    from .special import gammaincc
+
+    return gammaincc(self, other)
+
+
 def retain_grad(self):
     """Keeps the gradient of a leaf in `.grad`, as `backward` does; of other tensors it is `zyx.grad(loss, x)`."""
     if not self.requires_grad:
@@ -311,7 +325,7 @@ def unsafe_split(self, split_size, dim=0):
 
 METHODS = (type, is_complex, is_signed, is_same_size, is_nonzero, is_inference, is_pinned, is_shared, get_device, ndimension, angle, conj,
            conj_physical, isreal, new_tensor, sum_to_size, addmv, addr, addbmm, renorm, mvlgamma, as_subclass, index_reduce, nonzero_static,
-           nanmedian, nanquantile, frexp, i0, retain_grad, record_stream, storage_offset, dim_order, module_load, unsafe_chunk,
+           nanmedian, nanquantile, frexp, i0, igamma, igammac, retain_grad, record_stream, storage_offset, dim_order, module_load, unsafe_chunk,
            unsafe_split)  # fmt: skip
 
 
