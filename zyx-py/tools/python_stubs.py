@@ -82,7 +82,7 @@ def of_optimizers():
     from zyx import optim
 
     lines = []
-    for name in (*optim._TABLE, "ASGD", "Adafactor", "SparseAdam"):
+    for name in (*optim._TABLE, "ASGD", "Adafactor", "LBFGS", "SparseAdam"):
         if name in _core.OPTIMIZERS:
             continue
         cls = getattr(optim, name)
@@ -111,6 +111,26 @@ def functional():
     return "\n".join(lines)
 
 
+def distributions():
+    """The whole stub of `distributions`: its classes of Rust's table are made when it is imported."""
+    from zyx import distributions as found
+    from zyx.distributions import _laws, transforms
+
+    lines = ['"""Probability distributions with PyTorch\'s names. Written by tools/python_stubs.py."""', "", "from typing import Any", "",
+             "from .._core import Tensor", "from . import constraints as constraints", "from . import transforms as transforms"]  # fmt: skip
+    for name in sorted({*found.__all__} - {*_laws._TABLE, "constraints"}):
+        module = "transforms" if name in transforms.__all__ else getattr(found, name).__module__.rpartition(".")[2] if hasattr(getattr(found, name), "__name__") else "transforms"
+        lines.append(f"from .{module} import {name} as {name}")
+    lines.append("")
+    for name in _laws._TABLE:
+        cls = getattr(found, name)
+        lines += [f"class {name}(Distribution):", doc(cls, " " * 4), ""]
+        names = dict.fromkeys([*inspect.signature(cls.__init__).parameters][1:-1])
+        lines += [f"    {attribute}: Tensor" for attribute in names if attribute != "lims"]
+        lines += ["", f"    def __init__({shown(cls.__init__)}) -> None: ...", ""]
+    return "\n".join(lines)
+
+
 def with_overloads(file, text):
     """The text of a stub in which rows of Rust also have PyTorch's options, as a first overload that bindings leave out."""
     from zyx import _core, nn, optim
@@ -132,6 +152,9 @@ def with_overloads(file, text):
 PARTS = {"_core.pyi": of_tensor, "__init__.pyi": of_module, "nn/__init__.pyi": of_layers, "optim/__init__.pyi": of_optimizers}
 
 
+WHOLE = {"nn/functional.pyi": functional, "distributions/__init__.pyi": distributions}
+
+
 def current(file, make):
     """The text of a stub with its part written again."""
     text = (PACKAGE / file).read_text()
@@ -145,8 +168,8 @@ def current(file, make):
 def stale():
     """The stubs whose part is not current."""
     found = [file for file, make in PARTS.items() if current(file, make) != (PACKAGE / file).read_text()]
-    whole = PACKAGE / "nn" / "functional.pyi"
-    return found + ["nn/functional.pyi"] * (not whole.exists() or whole.read_text() != functional())
+    is_current = lambda file, make: (PACKAGE / file).exists() and (PACKAGE / file).read_text() == make()  # noqa: E731
+    return found + [file for file, make in WHOLE.items() if not is_current(file, make)]
 
 
 if __name__ == "__main__":
@@ -155,4 +178,5 @@ if __name__ == "__main__":
         sys.exit(bool(stale()))
     for name, part in PARTS.items():
         (PACKAGE / name).write_text(current(name, part))
-    (PACKAGE / "nn" / "functional.pyi").write_text(functional())
+    for name, whole in WHOLE.items():
+        (PACKAGE / name).write_text(whole())

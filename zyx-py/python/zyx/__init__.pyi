@@ -74,9 +74,11 @@ from . import accelerator as accelerator
 from . import backends as backends
 from . import compiler as compiler
 from . import distributed as distributed
+from . import distributions as distributions
 from . import func as func
 from . import hub as hub
 from . import random as random
+from . import sparse as sparse
 from . import testing as testing
 from . import types as types
 from . import version as version

@@ -3286,6 +3286,14 @@ class Tensor:
         """The modified Bessel function of the first kind and order 0."""
         # by hand
 
+    def igamma(self, other: Any) -> Any:
+        """The regularised lower incomplete gamma function of shapes and `other`."""
+        # by hand
+
+    def igammac(self, other: Any) -> Any:
+        """1 minus `igamma`, exact where that is near 1."""
+        # by hand
+
     def index_reduce(self, dim: Any, index: Any, source: Any, reduce: Any, *, include_self: Any = True) -> Any:
         """Slices of `source` combined with those that `index` names along an axis, by `"prod"`, `"mean"`, `"amax"` or `"amin"`."""
         # by hand

@@ -71,14 +71,14 @@ class Law(Distribution):
             batch = broadcast_shape(*lead.values())
         for name, x in values.items():
             vars(self)[name] = expanded(x, (*batch, *x.shape[x.ndim - ranks[name] :]))
-        self._given = tuple(values)
-        longest = max(values, key=lambda name: min(ranks[name], 1))
-        event = vars(self)[longest].shape[len(batch) : len(batch) + 1] if self._has_vectors else ()
-        Distribution.__init__(self, batch, event, validate_args)
         if "probs" in values and ranks["probs"]:
             self.probs = self.probs / self.probs.sum(-1, keepdim=True)
         elif "logits" in values and ranks["logits"]:
             self.logits = self.logits.log_softmax(-1)
+        self._given = tuple(values)
+        longest = max(values, key=lambda name: min(ranks[name], 1))
+        event = vars(self)[longest].shape[len(batch) : len(batch) + 1] if self._has_vectors else ()
+        Distribution.__init__(self, batch, event, validate_args)
 
     _has_vectors = property(lambda self: self.support.event_dim == 1)
 

@@ -1021,6 +1021,12 @@ def ifftn(input: Any, *args: Any, **kwargs: Any) -> Any:
 def ifftshift(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`fftshift` undone."""
 
+def igamma(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The regularised lower incomplete gamma function of shapes and `other`."""
+
+def igammac(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """1 minus `igamma`, exact where that is near 1."""
+
 def im2col(input: Any, *args: Any, **kwargs: Any) -> Any:
     """All windows of the last two axes of `[n, channels, height, width]` as columns: `[n, channels * kernel height * kernel width, positions]` (PyTorch's function `unfold`). Padding is with zeros."""
 
