@@ -98,6 +98,10 @@ def __getattr__(name):
         from . import _save
 
         found = getattr(_save, name)
+    elif name in ("sparse_coo_tensor", "spmm"):
+        from . import sparse
+
+        found = getattr(sparse, name)
     elif name == "summary":
         from ._summary import summary as found
     elif name in _TYPES.split():
@@ -115,4 +119,4 @@ def __getattr__(name):
 
 def __dir__():
     methods = (name for name in dir(Tensor) if not name.startswith("_") and callable(getattr(Tensor, name)))
-    return sorted({*globals(), *_SUBMODULES, *_TYPES.split(), "load", "save", "summary", *methods})
+    return sorted({*globals(), *_SUBMODULES, *_TYPES.split(), "load", "save", "sparse_coo_tensor", "spmm", "summary", *methods})

@@ -3378,6 +3378,14 @@ class Tensor:
         """Summed over axes so that the shape is `size`: the reverse of broadcasting."""
         # by hand
 
+    def to_dense(self, dtype: Any = None) -> Any:
+        """The tensor itself, which is dense, in a dtype."""
+        # by hand
+
+    def to_sparse(self, sparse_dim: Any = None) -> Any:
+        """The elements that are not 0, as a `SparseTensor`. Reads how many there are."""
+        # by hand
+
     def type(self, dtype: Any = None, non_blocking: Any = False) -> Any:
         """PyTorch's name of the kind of tensor, as in `"torch.FloatTensor"`; converted to another if one is given."""
         # by hand
@@ -3427,7 +3435,7 @@ class Tensor:
 
     @property
     def is_sparse(self) -> _bool:
-        """Whether it is sparse: all are dense."""
+        """Whether it is sparse: `SparseTensor` is another class."""
         # by hand
 
     @property

@@ -2122,8 +2122,14 @@ def to(input: Any, *args: Any, **kwargs: Any) -> Any:
 def to_bytes(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The little-endian bytes of the elements in row-major order."""
 
+def to_dense(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The tensor itself, which is dense, in a dtype."""
+
 def to_device(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The same values on another device."""
+
+def to_sparse(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The elements that are not 0, as a `SparseTensor`. Reads how many there are."""
 
 def to_vec(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The elements as one list in row-major order."""
