@@ -1073,7 +1073,7 @@ def int(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The same as `cast("int32")`."""
 
 def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: Any = 'nearest', align_corners: Any = None, recompute_scale_factor: Any = None, antialias: Any = False) -> Tensor:
-    """The axes behind the first two with the extents `size`, or `scale_factor` times theirs. `"linear"`, `"bilinear"` and `"trilinear"` are one mode, as are `"cubic"` and `"bicubic"`. Places follow from the factor, or with `recompute_scale_factor` from the extents."""
+    """The axes behind the first two with the extents `size`, or `scale_factor` times theirs. `"linear"`, `"bilinear"` and `"trilinear"` are one mode, as are `"cubic"` and `"bicubic"`. Places follow from the factor, or with `recompute_scale_factor` from the extents. With `antialias` smaller images are means of all elements."""
 
 def interpolate_by(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The last axes (as many as `scale` has, at most three) with their extents times these factors, rounded down. Neighbours of the result are `1 / factor` elements apart, also where rounding left something out."""
