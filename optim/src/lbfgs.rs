@@ -86,7 +86,7 @@ pub struct Lbfgs {
     state: State,
 }
 
-/// What is remembered between steps. Vectors are all parameters, one after the other.
+/// State that is kept between steps. Vectors are all parameters, one after the other.
 #[derive(Clone, Debug, Default)]
 struct State {
     /// Directions so far.

@@ -106,7 +106,7 @@ impl Constraint {
         }
     }
 
-    /// The first number, vector or matrix of `value` that is not in the set, in words; `None` if
+    /// Prints the first number, vector or matrix of `value` that is not in the set; `None` if
     /// all are, or if `value` depends on an input of a traced function, which has no value.
     #[track_caller]
     pub(super) fn first_outside(&self, value: &Tensor) -> Result<Option<String>> {

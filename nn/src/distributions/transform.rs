@@ -91,7 +91,7 @@ impl Transform {
             Abs => Ok(x.abs()),
             Softmax => x.softmax(-1),
             StickBreaking => {
-                // Share i of what is left is the sigmoid of x_i, less log(n - i).
+                // Share i of the rest of the stick is the sigmoid of x_i - log(n - i).
                 let share = (x - rest_logs(x)?).sigmoid();
                 let left = (-&share + 1.0).cumprod(-1)?;
                 let one = left.slice(-1, ..1)?.ones_like();
