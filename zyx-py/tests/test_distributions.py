@@ -280,6 +280,15 @@ def test_lbfgs_refuses():
     with pytest.raises(KeyError, match="mine"):
         optimizer.step(broken)
     assert x.item() == 3
+    top = zyx.nn.Parameter(zyx.tensor([3.0]))
+    up = zyx.optim.LBFGS([top], maximize=True)
+
+    def hill():
+        up.zero_grad()
+        (-((top - 1) ** 2)).sum().backward()
+        return -((top - 1) ** 2).sum()
+
+    assert up.step(hill).item() == -4 and abs(top.item() - 1) < 1e-5
     with pytest.raises(RuntimeError, match="line_search_fn"):
         zyx.optim.LBFGS([x], line_search_fn="armijo")
     with pytest.raises(ValueError, match="one group"):

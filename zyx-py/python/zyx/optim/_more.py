@@ -119,7 +119,7 @@ class LBFGS(Optimizer):
     """
 
     def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9, history_size=100,
-                 line_search_fn=None):  # fmt: skip
+                 line_search_fn=None, *, maximize=False):  # fmt: skip
         if isinstance(lr, Tensor):
             lr = lr.item()
         if lr < 0:
@@ -128,7 +128,7 @@ class LBFGS(Optimizer):
             raise RuntimeError(f"LBFGS: line_search_fn is None or 'strong_wolfe', not {line_search_fn!r}")
         max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
         options = {"lr": lr, "max_iter": max_iter, "max_eval": max_eval, "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
-                   "history_size": history_size, "line_search_fn": line_search_fn}  # fmt: skip
+                   "history_size": history_size, "line_search_fn": line_search_fn, "maximize": maximize}  # fmt: skip
         Optimizer.__init__(self, params, options)
         if len(self._groups) != 1:
             raise ValueError("LBFGS has one group of parameters")
@@ -157,7 +157,10 @@ class LBFGS(Optimizer):
                 loss = closure()
             first[:] = first or [loss]
             loss = loss if isinstance(loss, Tensor) else tensor(float(loss), dtype=params[0].dtype, device=params[0].device)
-            return loss.detach(), [p.grad for p in params]
+            gradients = [p.grad for p in params]
+            if self._groups[0].get("maximize"):
+                return -loss.detach(), [None if g is None else -g for g in gradients]
+            return loss.detach(), gradients
 
         native = self._native_lbfgs()
         native.step(float(self._groups[0]["lr"]), evaluate)
@@ -178,6 +181,9 @@ class LBFGS(Optimizer):
         if vars(self).get("_groups"):
             raise ValueError("LBFGS has one group of parameters")
         Optimizer.add_param_group(self, group)
+
+
+Lbfgs = LBFGS
 
 
 class SparseAdam(Optimizer):
