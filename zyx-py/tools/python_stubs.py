@@ -112,6 +112,56 @@ def functional():
     return "\n".join(lines)
 
 
+# Results of methods, and values of properties, that are tensors.
+_TENSORS = set("""sample rsample sample_n log_prob cdf icdf entropy perplexity mean mode variance stddev enumerate_support kl_divergence
+log_abs_det_jacobian check coalesced to_dense values indices _values _indices loc scale probs logits covariance_matrix precision_matrix
+concentration rate param""".split())
+_OPERATORS = set("__init__ __call__ __matmul__ __rmatmul__ __mul__ __rmul__ __add__ __radd__ __sub__ __rsub__ __truediv__ __neg__".split())
+
+
+def _of_class(cls, names):
+    """A class with its own methods and attributes; properties are attributes."""
+    bases = ", ".join(base.__name__ for base in cls.__bases__ if base not in (object, property))
+    lines = [f"class {cls.__name__}({bases}):" if bases else f"class {cls.__name__}:", doc(cls, " " * 4), ""]
+    body = []
+    for name, found in vars(cls).items():
+        if name.startswith("_") and name not in _OPERATORS and name not in ("_values", "_indices", "_nnz"):
+            continue
+        result = "None" if name == "__init__" else cls.__name__ if name in ("expand", "coalesce", "__neg__") else "Tensor" if name in _TENSORS else "Any"
+        function = found.__func__ if isinstance(found, staticmethod) else found
+        if inspect.isfunction(function):
+            mark = ["    @staticmethod"] if isinstance(found, staticmethod) else []
+            text = doc(getattr(cls, name), " " * 8) if inspect.getdoc(getattr(cls, name)) and not name.startswith("__") else " " * 8 + "..."
+            body += [*mark, f"    def {name}({shown(function)}) -> {result}:", text]
+        else:
+            body.append(f"    {name}: {result}")
+    return [*lines, *body, ""]
+
+
+def of_file(module):
+    """The whole stub of a module that is written in Python."""
+    import importlib
+
+    found = importlib.import_module("zyx." + module)
+    dots = "." * module.count(".")
+    lines = [f'"""Written by tools/python_stubs.py of `zyx.{module}`."""', "", "from typing import Any", "", f"from {dots or '.'}{'.' if dots else ''}_core import Tensor"]
+    own = {name: x for name, x in vars(found).items() if not name.startswith("__") and not inspect.ismodule(x)}
+    bases = {base for x in own.values() if inspect.isclass(x) and x.__module__ == found.__name__ for base in x.__bases__}
+    for base in sorted((base for base in bases if base.__module__.startswith("zyx.distributions.") and base.__module__ != found.__name__), key=lambda x: x.__name__):
+        lines.append(f"from .{base.__module__.rpartition('.')[2]} import {base.__name__}")
+    if module.endswith("_composed"):
+        lines.append("from . import OneHotCategorical")
+    lines.append("")
+    for name, x in own.items():
+        if inspect.isclass(x) and x.__module__ == found.__name__:
+            lines += _of_class(x, own) if x.__name__ == name else [f"{name} = {x.__name__}", ""]
+        elif inspect.isfunction(x) and x.__module__ == found.__name__ and not name.startswith("_"):
+            lines += [f"def {name}({shown(x)}) -> {'Tensor' if name in _TENSORS else 'Any'}:", doc(x, " " * 4), ""] if x.__name__ in (name, "make") else [f"{name} = {x.__name__}", ""]
+        elif not name.startswith("_") and type(x).__module__ == found.__name__:
+            lines += [f"{name}: {type(x).__name__}", ""]
+    return "\n".join(lines)
+
+
 def distributions():
     """The whole stub of `distributions`: its classes of Rust's table are made when it is imported."""
     from zyx import distributions as found
@@ -119,11 +169,13 @@ def distributions():
 
     lines = ['"""Probability distributions with PyTorch\'s names. Written by tools/python_stubs.py."""', "", "from typing import Any", "",
              "from .._core import Tensor", "from . import constraints as constraints", "from . import transforms as transforms"]  # fmt: skip
-    for name in sorted({*found.__all__} - {*_laws._TABLE, "constraints"}):
-        module = "transforms" if name in transforms.__all__ else getattr(found, name).__module__.rpartition(".")[2] if hasattr(getattr(found, name), "__name__") else "transforms"
+    laws = (*_laws._TABLE, "MultivariateNormal")
+    for name in sorted({*found.__all__} - {*laws, "constraints"}):
+        kept = getattr(getattr(found, name), "__module__", "")
+        module = "transforms" if name in (*transforms.__all__, "biject_to", "transform_to") else kept.rpartition(".")[2]
         lines.append(f"from .{module} import {name} as {name}")
     lines.append("")
-    for name in _laws._TABLE:
+    for name in laws:
         cls = getattr(found, name)
         lines += [f"class {name}(Distribution):", doc(cls, " " * 4), ""]
         names = dict.fromkeys([*inspect.signature(cls.__init__).parameters][1:-1])
@@ -153,7 +205,10 @@ def with_overloads(file, text):
 PARTS = {"_core.pyi": of_tensor, "__init__.pyi": of_module, "nn/__init__.pyi": of_layers, "optim/__init__.pyi": of_optimizers}
 
 
-WHOLE = {"nn/functional.pyi": functional, "distributions/__init__.pyi": distributions}
+WHOLE = {"nn/functional.pyi": functional, "distributions/__init__.pyi": distributions} | {
+    module.replace(".", "/") + ".pyi": lambda module=module: of_file(module)
+    for module in ("sparse", *(f"distributions.{part}" for part in ("distribution", "constraints", "transforms", "_composed", "kl")))
+}
 
 
 def current(file, make):

@@ -108,6 +108,7 @@ macro_rules! laws {
             #[doc = concat!("let law = ", stringify!($name), "::new(")]
             $(#[doc = concat!("    &Tensor::new(", stringify!($example), ", &device)?,")])*
             /// )?;
+            $(#[doc = concat!("assert!(law.", stringify!($p), "().to_vec::<f32>().is_ok());")])*
             /// let x = law.sample(&[5], &mut Rng::seed(1))?;
             /// assert_eq!(x.shape()[0], 5);
             /// let p = law.log_prob(&x)?;

@@ -59,6 +59,7 @@ class SparseTensor:
         return self._elements.ndim - 1
 
     def _nnz(self):
+        """The number of listed values."""
         return self._elements.shape[0]
 
     def is_coalesced(self):
@@ -79,9 +80,11 @@ class SparseTensor:
         return self._in_order("values")._elements
 
     def _indices(self):
+        """The positions as they are listed."""
         return self._at
 
     def _values(self):
+        """The values as they are listed."""
         return self._elements
 
     def _flat(self):
@@ -149,7 +152,8 @@ class SparseTensor:
     def __rmatmul__(self, other):
         return self.t().matmul(other.mT if other.ndim == 2 else other).t() if other.ndim == 2 else self.t().matmul(other)
 
-    def __mul__(self, other):
+    def mul(self, other):
+        """The product with a number, or element by element with a tensor of the same shape."""
         if isinstance(other, (int, float)) or isinstance(other, Tensor) and other.ndim == 0:
             return self._with(self._elements * other)
         if isinstance(other, Tensor) and other.shape == self._size:
@@ -158,17 +162,19 @@ class SparseTensor:
             return (self.to_dense() * other.to_dense()).to_sparse()
         return NotImplemented
 
-    __rmul__ = mul = __mul__
+    __mul__ = __rmul__ = mul
 
-    def __truediv__(self, other):
+    def div(self, other):
+        """The quotient by a number."""
         return self._with(self._elements / other) if isinstance(other, (int, float)) or isinstance(other, Tensor) and other.ndim == 0 else NotImplemented
 
-    div = __truediv__
+    __truediv__ = div
 
     def __neg__(self):
         return self._with(-self._elements)
 
-    def __add__(self, other):
+    def add(self, other):
+        """The sum with a sparse tensor, which is sparse, or a dense one."""
         if isinstance(other, SparseTensor):
             if other._size != self._size or other.sparse_dim() != self.sparse_dim():
                 raise RuntimeError(f"add: shapes {tuple(self._size)} and {tuple(other._size)} differ")
@@ -176,7 +182,7 @@ class SparseTensor:
             return SparseTensor(at, Tensor.cat([self._elements, other._elements], 0), self._size)
         return self.to_dense() + other
 
-    __radd__ = add = __add__
+    __add__ = __radd__ = add
 
     def __sub__(self, other):
         return self + -other

@@ -17,7 +17,6 @@ from ._composed import LogisticNormal as LogisticNormal
 from ._composed import LogitRelaxedBernoulli as LogitRelaxedBernoulli
 from .transforms import LowerCholeskyTransform as LowerCholeskyTransform
 from ._composed import MixtureSameFamily as MixtureSameFamily
-from ._laws import MultivariateNormal as MultivariateNormal
 from ._composed import OneHotCategoricalStraightThrough as OneHotCategoricalStraightThrough
 from .transforms import PowerTransform as PowerTransform
 from .transforms import ReshapeTransform as ReshapeTransform
@@ -281,3 +280,13 @@ class ContinuousBernoulli(Distribution):
     logits: Tensor
 
     def __init__(self, probs: Any = None, logits: Any = None, lims: Any = (0.499, 0.501), validate_args: Any = None) -> None: ...
+
+class MultivariateNormal(Distribution):
+    """Normal vectors of a mean and one of covariance, its inverse, and its lower triangular root."""
+
+    loc: Tensor
+    covariance_matrix: Tensor
+    precision_matrix: Tensor
+    scale_tril: Tensor
+
+    def __init__(self, loc: Any, covariance_matrix: Any = None, precision_matrix: Any = None, scale_tril: Any = None, validate_args: Any = None) -> None: ...

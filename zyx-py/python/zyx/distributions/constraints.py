@@ -12,7 +12,8 @@ class Constraint:
     event_dim = 0
 
     def check(self, value):
-        raise NotImplementedError
+        """Which elements, vectors or matrices are in the set."""
+        raise NotImplementedError(f"{type(self).__name__} has no check()")
 
     def __repr__(self):
         values = ", ".join(f"{key}={value!r}" for key, value in vars(self).items() if not key.startswith("_"))

@@ -139,12 +139,16 @@ def _scalar(name, doc, codomain, call, inverse, log_det, domain=constraints.real
     def __eq__(self, other):
         return type(other) is type(self)
 
+    def log_abs_det_jacobian(self, x, y):
+        return log_det(x, y)
+
+    log_abs_det_jacobian.__doc__ = Transform.log_abs_det_jacobian.__doc__
     members = {
         "__doc__": doc, "__module__": __name__, "domain": domain, "codomain": codomain, "bijective": bijective, "__eq__": __eq__,
         "__hash__": object.__hash__, "_call": lambda self, x: call(x), "_inverse": lambda self, y: inverse(y),
     }  # fmt: skip
     if bijective:
-        members |= {"sign": sign, "log_abs_det_jacobian": lambda self, x, y: log_det(x, y)}
+        members |= {"sign": sign, "log_abs_det_jacobian": log_abs_det_jacobian}
     return type(name, (Transform,), members)
 
 
@@ -212,6 +216,7 @@ class AffineTransform(Transform):
         return log.sum(tuple(range(-self._event_dim, 0))) if self._event_dim else log
 
     def _shape(self, shape):
+        """The shape broadcast with those of the parameters."""
         from ._laws import broadcast_shape
 
         return broadcast_shape(tuple(shape), getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ()))
