@@ -7,7 +7,8 @@
 
 use crate::optimizer::{check_option, distinct, refuse};
 use std::collections::{BTreeMap, VecDeque};
-use zyx_core::{DType, Error, Param, Result, Tensor};
+use std::panic::Location;
+use zyx_core::{DType, Error, Param, Result, Tensor, attribute};
 
 /// Share of the predicted decrease that a step must reach (Armijo).
 const SUFFICIENT_DECREASE: f64 = 1e-4;
@@ -54,10 +55,14 @@ impl Default for LbfgsOptions {
 impl LbfgsOptions {
     #[track_caller]
     fn check(&self) -> Result<()> {
-        let check = |name, x| check_option("Lbfgs::new", name, x, 0.0, f64::INFINITY);
-        check("learning_rate", self.learning_rate)?;
-        check("gradient_tolerance", self.gradient_tolerance)?;
-        check("change_tolerance", self.change_tolerance)?;
+        let numbers = [
+            ("learning_rate", self.learning_rate),
+            ("gradient_tolerance", self.gradient_tolerance),
+            ("change_tolerance", self.change_tolerance),
+        ];
+        for (name, x) in numbers {
+            check_option("Lbfgs::new", name, x, 0.0, f64::INFINITY)?;
+        }
         check_option("Lbfgs::new", "history", self.history as f64, 1.0, f64::INFINITY)
     }
 }
@@ -191,12 +196,12 @@ impl Lbfgs {
     /// fails; parameters and state are those before then.
     #[track_caller]
     pub fn step(&mut self, mut loss: impl FnMut() -> Result<Tensor>) -> Result<f64> {
-        let parameters = self.parameters.clone();
+        let (parameters, location) = (self.parameters.clone(), Location::caller());
         self.step_with(&mut || {
             let loss = loss()?;
             if loss.numel() != 1 {
                 let reason = format!("the loss has shape {}, not one number", loss.shape());
-                return Err(refuse("Lbfgs::step", reason));
+                return Err(Error::Argument { op: "Lbfgs::step", reason, location });
             }
             let values: Vec<Tensor> = parameters.iter().map(Param::tensor).collect();
             let gradients = loss.grad(&values.iter().collect::<Vec<_>>())?;
@@ -228,7 +233,9 @@ impl Lbfgs {
     pub fn step_with(&mut self, evaluate: &mut Evaluate<'_>) -> Result<f64> {
         let (values, state) =
             (self.parameters.iter().map(Param::tensor).collect::<Vec<_>>(), self.state.clone());
-        let found = self.follow(evaluate);
+        let here = Location::caller();
+        let found = attribute(here, || self.follow(evaluate));
+        let found = found.map_err(|error| error.outside_library(here));
         if found.is_err() {
             self.state = state;
             for (parameter, value) in self.parameters.iter().zip(&values) {
@@ -432,6 +439,13 @@ impl Lbfgs {
     /// [`Error::Format`] when something is missing or does not fit; nothing has changed then.
     #[track_caller]
     pub fn load_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+        let here = Location::caller();
+        let read = attribute(here, || self.read_state(state));
+        self.state = read.map_err(|error| error.outside_library(here))?;
+        Ok(())
+    }
+
+    fn read_state(&self, state: &BTreeMap<String, Tensor>) -> Result<State> {
         let fail = |reason: String| Error::Format { what: "state of Lbfgs".into(), reason };
         let find = |name: &str| state.get(name).ok_or_else(|| fail(format!("`{name}` is missing")));
         let count = |name: &str| -> Result<u64> {
@@ -459,8 +473,7 @@ impl Lbfgs {
             }
         };
         let (iterations, evaluations) = (count("iterations")?, count("evaluations")?);
-        self.state = State { iterations, evaluations, pairs, last };
-        Ok(())
+        Ok(State { iterations, evaluations, pairs, last })
     }
 }
 

@@ -79,32 +79,32 @@ impl Distribution for Independent {
 
     #[track_caller]
     fn sample(&self, shape: &[usize], rng: &mut Rng) -> Result<Tensor> {
-        self.base.sample(shape, rng)
+        located(|| self.base.sample(shape, rng))
     }
 
     #[track_caller]
     fn rsample(&self, shape: &[usize], rng: &mut Rng) -> Result<Tensor> {
-        self.base.rsample(shape, rng)
+        located(|| self.base.rsample(shape, rng))
     }
 
     #[track_caller]
     fn log_prob(&self, value: &Tensor) -> Result<Tensor> {
-        sum_last(self.base.log_prob(value)?, self.n_axes)
+        located(|| sum_last(self.base.log_prob(value)?, self.n_axes))
     }
 
     #[track_caller]
     fn entropy(&self) -> Result<Tensor> {
-        sum_last(self.base.entropy()?, self.n_axes)
+        located(|| sum_last(self.base.entropy()?, self.n_axes))
     }
 
     #[track_caller]
     fn mean(&self) -> Result<Tensor> {
-        self.base.mean()
+        located(|| self.base.mean())
     }
 
     #[track_caller]
     fn variance(&self) -> Result<Tensor> {
-        self.base.variance()
+        located(|| self.base.variance())
     }
 }
 
@@ -141,7 +141,7 @@ impl TransformedDistribution {
     ) -> Result<TransformedDistribution> {
         let base: Box<dyn Distribution> = Box::new(base);
         // Not computed: its shape is asked for.
-        let mut value = base.sample(&[], &mut Rng::seed(0))?;
+        let mut value = located(|| base.sample(&[], &mut Rng::seed(0)))?;
         let mut rank = base.event_shape().rank();
         for transform in &transforms {
             rank = rank.max(transform.event_rank());
@@ -164,8 +164,8 @@ impl TransformedDistribution {
         for transform in &self.transforms {
             sign = match transform {
                 Transform::Exp | Transform::Sigmoid | Transform::Tanh => sign,
-                Transform::Affine { scale, .. } => sign * scale.sign(),
-                Transform::Power(exponent) => sign * exponent.sign(),
+                Transform::Affine { scale, .. } => sign.mul(scale.sign())?,
+                Transform::Power(exponent) => sign.mul(exponent.sign())?,
                 other => {
                     let reason = format!("there is no cdf of it, as {other:?} is not monotone");
                     return Err(refuse(self.name(), reason));
@@ -194,31 +194,33 @@ impl Distribution for TransformedDistribution {
 
     #[track_caller]
     fn sample(&self, shape: &[usize], rng: &mut Rng) -> Result<Tensor> {
-        Ok(self.forward(self.base.sample(shape, rng)?)?.detach())
+        located(|| Ok(self.forward(self.base.sample(shape, rng)?)?.detach()))
     }
 
     #[track_caller]
     fn rsample(&self, shape: &[usize], rng: &mut Rng) -> Result<Tensor> {
-        self.forward(self.base.rsample(shape, rng)?)
+        located(|| self.forward(self.base.rsample(shape, rng)?))
     }
 
     #[track_caller]
     fn log_prob(&self, value: &Tensor) -> Result<Tensor> {
-        let rank = self.event.rank();
-        let mut y = value.clone();
-        let mut log = None;
-        for transform in self.transforms.iter().rev() {
-            let x = transform.inverse(&y)?;
-            let det = transform.log_abs_det_jacobian(&x, &y)?;
-            let det = sum_last(det, rank - transform.event_rank())?;
-            log = Some(match log {
-                None => det.neg(),
-                Some(log) => det.neg().add(&log)?,
-            });
-            y = x;
-        }
-        let base = sum_last(self.base.log_prob(&y)?, rank - self.base.event_shape().rank())?;
-        log.map_or(Ok(base.clone()), |log| base.add(log))
+        located(|| {
+            let mut rank = self.event.rank();
+            let (mut y, mut log) = (value.clone(), None::<Tensor>);
+            for transform in self.transforms.iter().rev() {
+                let x = transform.inverse(&y)?;
+                let det = transform.log_abs_det_jacobian(&x, &y)?;
+                let det = sum_last(det, rank - transform.event_rank())?;
+                log = Some(match log {
+                    None => det.neg(),
+                    Some(log) => log.sub(&det)?,
+                });
+                y = x;
+            }
+            rank -= self.base.event_shape().rank();
+            let base = sum_last(self.base.log_prob(&y)?, rank)?;
+            log.map_or(Ok(base.clone()), |log| base.add(log))
+        })
     }
 
     #[track_caller]
@@ -343,7 +345,7 @@ impl Distribution for MixtureSameFamily {
     #[track_caller]
     fn sample(&self, shape: &[usize], rng: &mut Rng) -> Result<Tensor> {
         let class = self.mixture.sample(shape, rng)?;
-        let values = self.components.sample(shape, rng)?;
+        let values = located(|| self.components.sample(shape, rng))?;
         located(|| {
             let n = self.mixture.logits().shape().dims().last().copied().unwrap_or(0);
             let number = Tensor::iota(n, class.dtype(), class.device());
@@ -363,21 +365,22 @@ impl Distribution for MixtureSameFamily {
 
     #[track_caller]
     fn log_prob(&self, value: &Tensor) -> Result<Tensor> {
-        let log = self.components.log_prob(&value.unsqueeze(self.axis())?)?;
-        located(|| log.add(self.log_weights()?)?.logsumexp(-1))
+        located(|| {
+            let log = self.components.log_prob(&value.unsqueeze(self.axis())?)?;
+            log.add(self.log_weights()?)?.logsumexp(-1)
+        })
     }
 
     #[track_caller]
     fn mean(&self) -> Result<Tensor> {
-        let means = self.components.mean()?;
-        located(|| self.weighted(&means))
+        located(|| self.weighted(&self.components.mean()?))
     }
 
     /// The mean variance, and the variance of the means.
     #[track_caller]
     fn variance(&self) -> Result<Tensor> {
-        let (means, variances) = (self.components.mean()?, self.components.variance()?);
         located(|| {
+            let (means, variances) = (self.components.mean()?, self.components.variance()?);
             let mean = self.weighted(&means)?.unsqueeze(self.axis())?;
             self.weighted(&(variances + (means - mean).square()))
         })
@@ -385,7 +388,6 @@ impl Distribution for MixtureSameFamily {
 
     #[track_caller]
     fn cdf(&self, value: &Tensor) -> Result<Tensor> {
-        let p = self.components.cdf(&value.unsqueeze(self.axis())?)?;
-        located(|| self.weighted(&p))
+        located(|| self.weighted(&self.components.cdf(&value.unsqueeze(self.axis())?)?))
     }
 }

@@ -1,6 +1,7 @@
 //! Kullback and Leibler's divergence, by a table of pairs of families.
 
 use super::functions::{log_bessel, times_log};
+use super::law::{check_devices, check_room};
 use super::laws::{
     EULER, continuous_log_norm, continuous_mean, half_logdet, log_beta, multivariate_square,
 };
@@ -52,13 +53,16 @@ pub fn kl_divergence(p: &dyn Distribution, q: &dyn Distribution) -> Result<Tenso
     let (Some(formula), Some(a), Some(b)) = (formula, p.as_law(), q.as_law()) else {
         return Err(refuse(OP, format!("there is no formula for {} and {}", p.name(), q.name())));
     };
-    let fits = p.batch_shape().broadcast(q.batch_shape()).is_some();
-    if !fits || p.event_shape() != q.event_shape() {
+    let both = p.batch_shape().broadcast(q.batch_shape());
+    let Some(both) = both.filter(|_| p.event_shape() == q.event_shape()) else {
         let shapes = [p.batch_shape(), p.event_shape(), q.batch_shape(), q.event_shape()];
         let [a, b, c, d] = shapes;
         let reason = format!("batch and event shapes {a} {b} and {c} {d} do not fit");
         return Err(refuse(OP, reason));
-    }
+    };
+    check_devices(OP, &[&a.parameters()[0], &b.parameters()[0]])?;
+    let event = p.event_shape().dims();
+    check_room(OP, &[both.dims(), event, event].concat())?;
     located(|| Ok(formula(a.parameters(), b.parameters())?.cast(a.dtype().promote(b.dtype()))))
 }
 

@@ -1,6 +1,6 @@
 //! Special functions of two arguments that densities and distribution functions need.
 
-use super::law::{float_dtype, wide};
+use super::law::{check_devices, check_room, float_dtype, wide};
 use crate::init::located;
 use std::f64::consts::{PI, TAU};
 use zyx_core::{DType, Result, Tensor};
@@ -110,6 +110,7 @@ fn gamma_density(a: &Tensor, x: &Tensor) -> Result<Tensor> {
 /// When the shapes do not broadcast, or the tensors are on different devices.
 #[track_caller]
 pub fn igamma(a: &Tensor, x: &Tensor) -> Result<Tensor> {
+    check_operands("igamma", a, x)?;
     located(|| Ok(incomplete_gamma(a, x)?.0))
 }
 
@@ -128,7 +129,18 @@ pub fn igamma(a: &Tensor, x: &Tensor) -> Result<Tensor> {
 /// As [`igamma`].
 #[track_caller]
 pub fn igammac(a: &Tensor, x: &Tensor) -> Result<Tensor> {
+    check_operands("igammac", a, x)?;
     located(|| Ok(incomplete_gamma(a, x)?.1))
+}
+
+#[track_caller]
+fn check_operands(op: &'static str, a: &Tensor, x: &Tensor) -> Result<()> {
+    check_devices(op, &[a, x])?;
+    match a.shape().broadcast(x.shape()) {
+        Some(both) => check_room(op, both.dims()),
+        // An error of its own.
+        None => Ok(()),
+    }
 }
 
 /// Lower and upper part.

@@ -128,7 +128,8 @@ impl Law {
         }
         check_devices(row.name, given)?;
         let dtype = float_dtype(given);
-        let parameters: Vec<Tensor> = given.iter().map(|x| x.cast(wide(dtype))).collect();
+        let parameters: Vec<Tensor> =
+            located(|| Ok(given.iter().map(|x| x.cast(wide(dtype))).collect()))?;
         let constraints = located(|| (row.constraints)(&parameters))?;
         let ranks: Vec<usize> = constraints.iter().map(Constraint::event_rank).collect();
         let mut batch = Shape::scalar();
@@ -213,7 +214,7 @@ impl Law {
         let vector = &vector[..vector.len().min(1)];
         let (device, dtype) = (self.parameters[0].device(), wide(self.dtype));
         let shape = [shape, self.batch.dims(), vector].concat();
-        if !Shape::from(&shape[..]).is_possible() {
+        if check_room(self.row.name, &shape).is_err() {
             return Err(refuse(self.row.name, format!("samples of {shape:?} are too many")));
         }
         let mut draw = Draw { shape, dtype, device, rng };
@@ -230,7 +231,11 @@ impl Law {
     fn of_value(&self, formula: Option<OfValue>, what: &str, value: &Tensor) -> Result<Tensor> {
         let Some(formula) = formula else { return Err(self.has_no(what)) };
         check_devices(self.row.name, &[&self.parameters[0], value])?;
-        self.check_shape(value)?;
+        let lead = self.check_shape(value)?;
+        // Vectors and matrices of parameters.
+        let of_event = self.parameters.iter().map(|x| &x.shape().dims()[self.batch.rank()..]);
+        let of_event = of_event.max_by_key(|dims| dims.len()).unwrap_or(&[]);
+        check_room(self.row.name, &[lead.dims(), of_event].concat())?;
         located(|| Ok(formula(&self.parameters, &value.cast(wide(self.dtype)))?.cast(self.dtype)))
     }
 
@@ -239,23 +244,21 @@ impl Law {
         refuse(self.row.name, format!("there is no {what} of it"))
     }
 
-    /// Refuses values whose shape does not fit.
+    /// Refuses values whose shape does not fit; gives that of the result.
     #[track_caller]
-    fn check_shape(&self, value: &Tensor) -> Result<()> {
+    fn check_shape(&self, value: &Tensor) -> Result<Shape> {
         let dims = value.shape().dims();
-        let at = dims.len().checked_sub(self.event.rank());
-        let fits = at.is_some_and(|at| {
-            dims[at..] == *self.event.dims()
-                && Shape::from(&dims[..at]).broadcast(&self.batch).is_some()
-        });
-        if fits {
-            return Ok(());
+        let (lead, event) = dims.split_at(dims.len().saturating_sub(self.event.rank()));
+        match Shape::from(lead).broadcast(&self.batch) {
+            Some(both) if event == self.event.dims() => Ok(both),
+            _ => {
+                let (batch, event) = (&self.batch, &self.event);
+                let reason = format!(
+                    "a value must broadcast with the batch shape {batch}, and have the event shape {event} behind"
+                );
+                Err(shape_error(self.row.name, &[value], reason))
+            }
         }
-        let reason = format!(
-            "a value must broadcast with the batch shape {}, and have the event shape {} behind",
-            self.batch, self.event
-        );
-        Err(shape_error(self.row.name, &[value], reason))
     }
 }
 
@@ -265,8 +268,24 @@ fn shape_error(op: &'static str, tensors: &[&Tensor], reason: String) -> Error {
     Error::Shape { op, reason, operands, location: Location::caller() }
 }
 
+/// Refuses formulas whose values have too many elements or axes: they have this shape, and up to two
+/// axes more, of [`MOST_ADDED`] elements.
 #[track_caller]
-fn check_devices(op: &'static str, tensors: &[&Tensor]) -> Result<()> {
+pub(super) fn check_room(op: &'static str, dims: &[usize]) -> Result<()> {
+    let n = dims.iter().fold(MOST_ADDED, |n, &extent| n.saturating_mul(extent.max(1)));
+    let mut room = vec![1; dims.len() + 2];
+    room[0] = n;
+    match Shape::from(&room[..]).is_possible() {
+        true => Ok(()),
+        false => Err(refuse(op, format!("{dims:?} are too many elements or axes"))),
+    }
+}
+
+/// Elements of the axes that formulas add: attempts times terms of a sum.
+const MOST_ADDED: usize = 32 * 64;
+
+#[track_caller]
+pub(super) fn check_devices(op: &'static str, tensors: &[&Tensor]) -> Result<()> {
     let first = tensors[0].device();
     match tensors.iter().find(|x| x.device() != first) {
         None => Ok(()),
@@ -315,8 +334,9 @@ impl Distribution for Law {
     fn log_prob(&self, value: &Tensor) -> Result<Tensor> {
         if self.is_checked {
             self.check_shape(value)?;
-            let (support, value) = (self.support(), value.cast(wide(self.dtype)));
-            if let Some(found) = located(|| support.first_outside(&value))? {
+            let support = self.support();
+            let found = located(|| support.first_outside(&value.cast(wide(self.dtype))))?;
+            if let Some(found) = found {
                 let reason = format!("the value is {found}, it must be {support}");
                 return Err(refuse(self.row.name, reason));
             }

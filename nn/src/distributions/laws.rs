@@ -127,6 +127,15 @@ macro_rules! laws {
             /// As `new`, without reading parameters or values: nothing is computed, and where
             /// they are outside their sets, results mean nothing.
             ///
+            /// ```
+            /// use zyx_core::{Runtime, Tensor};
+            /// use zyx_nn::distributions::Exponential;
+            /// let device = Runtime::default().device("reference")?;
+            /// let rate = Tensor::new(-1f32, &device)?;
+            /// assert!(Exponential::new(&rate).is_err() && Exponential::unchecked(&rate).is_ok());
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
+            ///
             /// # Errors
             /// When shapes do not broadcast or devices differ.
             #[track_caller]

@@ -212,6 +212,8 @@ pub(crate) fn refuse(op: &'static str, reason: String) -> Error {
 /// assert_eq!(coins.mean()?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
 /// # Ok::<(), zyx_core::Error>(())
 /// ```
+#[track_caller]
 pub fn logits_of(probabilities: &Tensor) -> Tensor {
-    probabilities.log() - (-probabilities).log1p()
+    let p = &probabilities.cast(law::float_dtype(&[probabilities]));
+    p.log() - (-p).log1p()
 }

@@ -15,6 +15,8 @@ use zyx_core::{Result, Tensor};
 /// let y = both.forward(&x)?;
 /// assert!((y.to_vec::<f64>()?[1] - 2f64.exp()).abs() < 1e-12);
 /// assert!(both.inverse(&y)?.sub(&x)?.abs().max(..)?.item::<f64>()? < 1e-12);
+/// let log = both.log_abs_det_jacobian(&x, &y)?.to_vec::<f64>()?;
+/// assert!((log[1] - (2.0 + 2f64.ln())).abs() < 1e-12);
 /// # Ok::<(), zyx_core::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -141,7 +143,7 @@ impl Transform {
             Sigmoid => Ok(-(-x).softplus() - x.softplus()),
             // log(1 - tanh(x)^2) without the square, which rounds to 1.
             Tanh => Ok((-x - (x * -2.0).softplus() + std::f64::consts::LN_2) * 2.0),
-            Power(exponent) => Ok((exponent * y / x).abs().log()),
+            Power(exponent) => Ok(y.mul(exponent)?.div(x)?.abs().log()),
             Abs | Softmax => {
                 let reason = format!("{self:?} has no Jacobian determinant");
                 Err(super::refuse("log_abs_det_jacobian", reason))
