@@ -138,7 +138,7 @@ fn check_operands(op: &'static str, a: &Tensor, x: &Tensor) -> Result<()> {
     check_devices(op, &[a, x])?;
     match a.shape().broadcast(x.shape()) {
         Some(both) => check_room(op, both.dims()),
-        // An error of its own.
+        // Refused where they are broadcast.
         None => Ok(()),
     }
 }
