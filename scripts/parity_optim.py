@@ -14,6 +14,8 @@ and the rate after it, alternating.
 Each line of torch_composed.txt is a random program from the rate 2: schedules that are stepped
 together, and after a bar operations with the rate after each. `step` steps all schedules, `see`
 gives the plateau a result, `half` halves the rate by hand.
+
+Each line of torch_lbfgs.txt is a problem, the number of a step, the loss that the step gave and the parameters after it.
 """
 import inspect
 import math
@@ -204,7 +206,45 @@ def composed():
     return lines
 
 
-tables = [("torch_steps.txt", steps), ("torch_rates.txt", rates), ("torch_composed.txt", composed)]
+def lbfgs():
+    """Rosenbrock's valley from (-1.2, 1), and a line through a hyperbolic tangent, in f64."""
+    lines = []
+    waves = torch.tensor([[math.sin(1.3 * i + 0.7 * j) for j in range(3)] for i in range(12)], dtype=torch.float64)
+    target = torch.tensor([math.cos(0.9 * i) for i in range(12)], dtype=torch.float64)
+
+    def valley(x):
+        return (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
+
+    def line(w, b):
+        return ((torch.tanh(waves @ w + b) - target) ** 2).mean() + 0.01 * (w**2).sum()
+
+    starts = {"valley": ([[-1.2, 1.0]], valley), "line": ([[0.1, -0.2, 0.3], 0.5], line)}
+    runs = [
+        ("valley", 6, dict(lr=0.1, max_iter=4)),
+        ("valley_wolfe", 12, dict(line_search_fn="strong_wolfe", max_iter=3)),
+        ("valley_short", 12, dict(line_search_fn="strong_wolfe", max_iter=4, history_size=2)),
+        ("line", 6, dict(lr=0.5, max_iter=5)),
+        ("line_wolfe", 5, dict(line_search_fn="strong_wolfe", max_iter=5, max_eval=5)),
+    ]
+    for name, steps, options in runs:
+        start, loss = starts[name.split("_")[0]]
+        params = [torch.nn.Parameter(torch.tensor(x, dtype=torch.float64)) for x in start]
+        optimizer = torch.optim.LBFGS(params, **options)
+
+        def closure():
+            optimizer.zero_grad()
+            value = loss(*params)
+            value.backward()
+            return value
+
+        for step in range(steps):
+            first = float(optimizer.step(closure))
+            values = [float(x) for p in params for x in p.flatten()]
+            lines.append(" ".join([name, str(step + 1), repr(first), *map(repr, values)]))
+    return lines
+
+
+tables = [("torch_lbfgs.txt", lbfgs), ("torch_steps.txt", steps), ("torch_rates.txt", rates), ("torch_composed.txt", composed)]
 for name, lines in [(name, make()) for name, make in tables]:
     (DATA / name).write_text("\n".join(lines) + "\n")
     print(name, len(lines), "lines")

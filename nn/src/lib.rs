@@ -16,6 +16,7 @@ mod attention;
 mod batch_norm;
 mod convolution;
 mod convolution_nd;
+pub mod distributions;
 mod dropout;
 mod embedding;
 mod init;

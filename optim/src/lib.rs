@@ -12,7 +12,7 @@
 //!
 //! Around the optimizers: [`Groups`] joins several, [`MasterWeights`] and [`LossScaler`] are mixed
 //! precision, [`clip_norm`] and [`clip_value`] limit gradients, [`Accumulator`] sums them over
-//! batches, [`Ema`] averages parameters, [`schedule`] has learning rates over time.
+//! batches, [`Ema`] averages parameters, [`Lbfgs`] evaluates a loss several times a step, [`schedule`] has learning rates over time.
 //!
 //! The crate uses the public interface of `zyx-core` alone and knows no layers.
 #![forbid(unsafe_code)]
@@ -22,6 +22,7 @@ mod adaptive;
 mod average;
 mod clip;
 mod groups;
+mod lbfgs;
 mod mixed;
 mod moments;
 mod muon;
@@ -37,6 +38,7 @@ pub use adaptive::{
 pub use average::{Accumulator, Ema};
 pub use clip::{clip_norm, clip_to_norm, clip_value, total_norm};
 pub use groups::Groups;
+pub use lbfgs::{Lbfgs, LbfgsOptions};
 pub use mixed::{LossScaler, MasterWeights};
 pub use moments::{
     Adamax, AdamaxOptions, Lamb, LambOptions, Lion, LionOptions, NAdam, NAdamOptions, RAdam,

@@ -13,6 +13,7 @@ mod arguments;
 mod create;
 mod data;
 mod device;
+mod distributions;
 mod dlpack;
 mod dtype;
 mod error;
@@ -60,6 +61,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<jit::PyJit>()?;
     nn::register(module)?;
     optim::register(module)?;
+    distributions::register(module)?;
     module.add_function(wrap_pyfunction!(tensor::tensor, module)?)?;
     module.add_function(wrap_pyfunction!(device::device, module)?)?;
     module.add_function(wrap_pyfunction!(device::devices, module)?)?;

@@ -386,6 +386,76 @@ impl PyLossScaler {
     }
 }
 
+/// L-BFGS of Rust.
+#[pyclass(name = "NativeLbfgs", module = "zyx._core", frozen)]
+pub(crate) struct PyLbfgs(Mutex<Lbfgs>);
+
+impl PyLbfgs {
+    fn lock(&self) -> MutexGuard<'_, Lbfgs> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl PyLbfgs {
+    #[new]
+    fn make(
+        py: Python<'_>,
+        params: ParametersArg,
+        max_iterations: usize,
+        max_evaluations: usize,
+        tolerances: (f64, f64),
+        history: usize,
+        strong_wolfe: bool,
+    ) -> PyResult<PyLbfgs> {
+        let options = LbfgsOptions {
+            max_iterations,
+            max_evaluations: Some(max_evaluations),
+            gradient_tolerance: tolerances.0,
+            change_tolerance: tolerances.1,
+            history,
+            strong_wolfe,
+            ..LbfgsOptions::default()
+        };
+        let params = params.plain()?;
+        Ok(PyLbfgs(Mutex::new(detached(py, || Lbfgs::new(params, options))?)))
+    }
+
+    /// A step of this rate by a function that gives the loss and the gradients of all parameters.
+    fn step(&self, py: Python<'_>, rate: f64, closure: Py<PyAny>) -> PyResult<()> {
+        let evaluate = || -> PyResult<(Tensor, Vec<Option<Tensor>>)> {
+            Python::attach(|py| {
+                let found = closure.call0(py)?;
+                let (loss, gradients) =
+                    found.extract::<(Py<PyTensor>, Vec<Option<Py<PyTensor>>>)>(py)?;
+                let value = |x: Py<PyTensor>| x.get().tensor();
+                Ok((value(loss), gradients.into_iter().map(|x| x.map(value)).collect()))
+            })
+        };
+        detached(py, || {
+            let mut lbfgs = self.lock();
+            lbfgs.set_learning_rate(rate);
+            let mut outside = || {
+                // The function may fork.
+                let _outside = zyx::internals::hal::fork::leave();
+                evaluate().map_err(|error| zyx::Error::Function(Box::new(error)))
+            };
+            lbfgs.step_with(&mut outside).map(|_| ())
+        })
+    }
+
+    /// All that is needed to continue later, by name.
+    fn state(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        run(py, || Ok::<_, zyx::Error>(self.lock().state()))
+    }
+
+    /// Continues from what `state` gave.
+    fn load_state(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        let state = named(state)?;
+        detached(py, || self.lock().load_state(&state))
+    }
+}
+
 /// Functions of the step.
 macro_rules! schedules {
     ($($(#[$doc:meta])* $name:ident $python:literal ($($argument:ident: $type:ty),*);)*) => {
@@ -476,6 +546,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyOptimizer>()?;
     module.add_function(wrap_pyfunction!(make_groups, module)?)?;
     module.add_class::<PyEma>()?;
+    module.add_class::<PyLbfgs>()?;
     module.add_class::<PyPlateau>()?;
     module.add_class::<PyLossScaler>()?;
     module.add_function(wrap_pyfunction!(make_master_weights, module)?)?;

@@ -59,6 +59,7 @@ def of_module():
     lines = [f"from ._core import {name} as {name}" for name in shared if name != "manual_seed" and name != "device"]
     lines += [f"from . import {name} as {name}" for name in zyx._SUBMODULES[10:]]
     lines += [f"from ._types import {name} as {name}" for name in sorted(zyx._TYPES.split())]
+    lines += [f"from .sparse import {name} as {name}" for name in ("sparse_coo_tensor", "spmm")]
     return [*lines, "from ._summary import summary as summary"]
 
 
@@ -82,7 +83,7 @@ def of_optimizers():
     from zyx import optim
 
     lines = []
-    for name in (*optim._TABLE, "ASGD", "Adafactor", "SparseAdam"):
+    for name in (*optim._TABLE, "ASGD", "Adafactor", "LBFGS", "SparseAdam"):
         if name in _core.OPTIMIZERS:
             continue
         cls = getattr(optim, name)
@@ -111,6 +112,78 @@ def functional():
     return "\n".join(lines)
 
 
+# Results of methods, and values of properties, that are tensors.
+_TENSORS = set("""sample rsample sample_n log_prob cdf icdf entropy perplexity mean mode variance stddev enumerate_support kl_divergence
+log_abs_det_jacobian check coalesced to_dense values indices _values _indices loc scale probs logits covariance_matrix precision_matrix
+concentration rate param""".split())
+_OPERATORS = set("__init__ __call__ __matmul__ __rmatmul__ __mul__ __rmul__ __add__ __radd__ __sub__ __rsub__ __truediv__ __neg__".split())
+
+
+def _of_class(cls, names):
+    """A class with its own methods and attributes; properties are attributes."""
+    bases = ", ".join(base.__name__ for base in cls.__bases__ if base not in (object, property))
+    lines = [f"class {cls.__name__}({bases}):" if bases else f"class {cls.__name__}:", doc(cls, " " * 4), ""]
+    body = []
+    for name, found in vars(cls).items():
+        if name.startswith("_") and name not in _OPERATORS and name not in ("_values", "_indices", "_nnz"):
+            continue
+        result = "None" if name == "__init__" else cls.__name__ if name in ("expand", "coalesce", "__neg__") else "Tensor" if name in _TENSORS else "Any"
+        function = found.__func__ if isinstance(found, staticmethod) else found
+        if inspect.isfunction(function):
+            mark = ["    @staticmethod"] if isinstance(found, staticmethod) else []
+            text = doc(getattr(cls, name), " " * 8) if inspect.getdoc(getattr(cls, name)) and not name.startswith("__") else " " * 8 + "..."
+            body += [*mark, f"    def {name}({shown(function)}) -> {result}:", text]
+        else:
+            body.append(f"    {name}: {result}")
+    return [*lines, *body, ""]
+
+
+def of_file(module):
+    """The whole stub of a module that is written in Python."""
+    import importlib
+
+    found = importlib.import_module("zyx." + module)
+    dots = "." * module.count(".")
+    lines = [f'"""Written by tools/python_stubs.py of `zyx.{module}`."""', "", "from typing import Any", "", f"from {dots or '.'}{'.' if dots else ''}_core import Tensor"]
+    own = {name: x for name, x in vars(found).items() if not name.startswith("__") and not inspect.ismodule(x)}
+    bases = {base for x in own.values() if inspect.isclass(x) and x.__module__ == found.__name__ for base in x.__bases__}
+    for base in sorted((base for base in bases if base.__module__.startswith("zyx.distributions.") and base.__module__ != found.__name__), key=lambda x: x.__name__):
+        lines.append(f"from .{base.__module__.rpartition('.')[2]} import {base.__name__}")
+    if module.endswith("_composed"):
+        lines.append("from . import OneHotCategorical")
+    lines.append("")
+    for name, x in own.items():
+        if inspect.isclass(x) and x.__module__ == found.__name__:
+            lines += _of_class(x, own) if x.__name__ == name else [f"{name} = {x.__name__}", ""]
+        elif inspect.isfunction(x) and x.__module__ == found.__name__ and not name.startswith("_"):
+            lines += [f"def {name}({shown(x)}) -> {'Tensor' if name in _TENSORS else 'Any'}:", doc(x, " " * 4), ""] if x.__name__ in (name, "make") else [f"{name} = {x.__name__}", ""]
+        elif not name.startswith("_") and type(x).__module__ == found.__name__:
+            lines += [f"{name}: {type(x).__name__}", ""]
+    return "\n".join(lines)
+
+
+def distributions():
+    """The whole stub of `distributions`: its classes of Rust's table are made when it is imported."""
+    from zyx import distributions as found
+    from zyx.distributions import _laws, transforms
+
+    lines = ['"""Probability distributions with PyTorch\'s names. Written by tools/python_stubs.py."""', "", "from typing import Any", "",
+             "from .._core import Tensor", "from . import constraints as constraints", "from . import transforms as transforms"]  # fmt: skip
+    laws = (*_laws._TABLE, "MultivariateNormal")
+    for name in sorted({*found.__all__} - {*laws, "constraints"}):
+        kept = getattr(getattr(found, name), "__module__", "")
+        module = "transforms" if name in (*transforms.__all__, "biject_to", "transform_to") else kept.rpartition(".")[2]
+        lines.append(f"from .{module} import {name} as {name}")
+    lines.append("")
+    for name in laws:
+        cls = getattr(found, name)
+        lines += [f"class {name}(Distribution):", doc(cls, " " * 4), ""]
+        names = dict.fromkeys([*inspect.signature(cls.__init__).parameters][1:-1])
+        lines += [f"    {attribute}: Tensor" for attribute in names if attribute != "lims"]
+        lines += ["", f"    def __init__({shown(cls.__init__)}) -> None: ...", ""]
+    return "\n".join(lines)
+
+
 def with_overloads(file, text):
     """The text of a stub in which rows of Rust also have PyTorch's options, as a first overload that bindings leave out."""
     from zyx import _core, nn, optim
@@ -132,6 +205,12 @@ def with_overloads(file, text):
 PARTS = {"_core.pyi": of_tensor, "__init__.pyi": of_module, "nn/__init__.pyi": of_layers, "optim/__init__.pyi": of_optimizers}
 
 
+WHOLE = {"nn/functional.pyi": functional, "distributions/__init__.pyi": distributions} | {
+    module.replace(".", "/") + ".pyi": lambda module=module: of_file(module)
+    for module in ("sparse", *(f"distributions.{part}" for part in ("distribution", "constraints", "transforms", "_composed", "kl")))
+}
+
+
 def current(file, make):
     """The text of a stub with its part written again."""
     text = (PACKAGE / file).read_text()
@@ -145,8 +224,8 @@ def current(file, make):
 def stale():
     """The stubs whose part is not current."""
     found = [file for file, make in PARTS.items() if current(file, make) != (PACKAGE / file).read_text()]
-    whole = PACKAGE / "nn" / "functional.pyi"
-    return found + ["nn/functional.pyi"] * (not whole.exists() or whole.read_text() != functional())
+    is_current = lambda file, make: (PACKAGE / file).exists() and (PACKAGE / file).read_text() == make()  # noqa: E731
+    return found + [file for file, make in WHOLE.items() if not is_current(file, make)]
 
 
 if __name__ == "__main__":
@@ -155,4 +234,5 @@ if __name__ == "__main__":
         sys.exit(bool(stale()))
     for name, part in PARTS.items():
         (PACKAGE / name).write_text(current(name, part))
-    (PACKAGE / "nn" / "functional.pyi").write_text(functional())
+    for name, whole in WHOLE.items():
+        (PACKAGE / name).write_text(whole())

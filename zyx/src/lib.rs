@@ -60,6 +60,8 @@ pub use zyx_core::{
 pub use zyx_data as data;
 #[cfg(feature = "io")]
 pub use zyx_io as io;
+#[doc(inline)]
+pub use zyx_nn::distributions;
 #[cfg(feature = "onnx")]
 pub use zyx_onnx as onnx;
 pub use zyx_optim as optim;

@@ -14,6 +14,7 @@
 //!
 //! `ZYX_SEED=n` makes the call of that seed alone; `ZYX_PROGRAMS=n` sets how many are made.
 
+mod distributions;
 mod functional;
 mod modules;
 mod ops;
@@ -85,7 +86,15 @@ pub(crate) fn row(name: &'static str, call: fn(&mut Source) -> Result<Outcome>) 
 }
 
 fn table() -> Vec<Call> {
-    [tensor::all(), other::all(), modules::all(), ops::all(), functional::all()].concat()
+    [
+        tensor::all(),
+        other::all(),
+        modules::all(),
+        ops::all(),
+        functional::all(),
+        distributions::all(),
+    ]
+    .concat()
 }
 
 fn devices(spec: &str) -> [Device; 2] {
@@ -385,6 +394,7 @@ fn every_public_function_is_called() {
     for (folder, prefix) in [
         ("zyx-core/src/tensor", ""),
         ("nn/src", ""),
+        ("nn/src/distributions", "distributions::"),
         ("nn/src/safetensors", "safetensors::"),
         ("optim/src", ""),
     ] {

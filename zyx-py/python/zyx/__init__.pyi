@@ -74,9 +74,11 @@ from . import accelerator as accelerator
 from . import backends as backends
 from . import compiler as compiler
 from . import distributed as distributed
+from . import distributions as distributions
 from . import func as func
 from . import hub as hub
 from . import random as random
+from . import sparse as sparse
 from . import testing as testing
 from . import types as types
 from . import version as version
@@ -161,6 +163,8 @@ from ._types import svd_lowrank as svd_lowrank
 from ._types import torch_version as torch_version
 from ._types import typename as typename
 from ._types import use_deterministic_algorithms as use_deterministic_algorithms
+from .sparse import sparse_coo_tensor as sparse_coo_tensor
+from .sparse import spmm as spmm
 from ._summary import summary as summary
 
 # to here.

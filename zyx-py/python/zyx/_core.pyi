@@ -3286,6 +3286,14 @@ class Tensor:
         """The modified Bessel function of the first kind and order 0."""
         # by hand
 
+    def igamma(self, other: Any) -> Any:
+        """The regularised lower incomplete gamma function of shapes and `other`."""
+        # by hand
+
+    def igammac(self, other: Any) -> Any:
+        """1 minus `igamma`, exact where that is near 1."""
+        # by hand
+
     def index_reduce(self, dim: Any, index: Any, source: Any, reduce: Any, *, include_self: Any = True) -> Any:
         """Slices of `source` combined with those that `index` names along an axis, by `"prod"`, `"mean"`, `"amax"` or `"amin"`."""
         # by hand
@@ -3370,6 +3378,14 @@ class Tensor:
         """Summed over axes so that the shape is `size`: the reverse of broadcasting."""
         # by hand
 
+    def to_dense(self, dtype: Any = None) -> Any:
+        """The tensor itself, which is dense, in a dtype."""
+        # by hand
+
+    def to_sparse(self, sparse_dim: Any = None) -> Any:
+        """The elements that are not 0, as a `SparseTensor`. Reads how many there are."""
+        # by hand
+
     def type(self, dtype: Any = None, non_blocking: Any = False) -> Any:
         """PyTorch's name of the kind of tensor, as in `"torch.FloatTensor"`; converted to another if one is given."""
         # by hand
@@ -3419,7 +3435,7 @@ class Tensor:
 
     @property
     def is_sparse(self) -> _bool:
-        """Whether it is sparse: all are dense."""
+        """Whether it is sparse: `SparseTensor` is another class."""
         # by hand
 
     @property

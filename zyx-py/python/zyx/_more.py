@@ -271,6 +271,32 @@ def i0(self):
     return (x <= border).where_(series, half * rest * half * (far * 6.283185307179586).rsqrt())
 
 
+def igamma(self, other):
+    """The regularised lower incomplete gamma function of shapes and `other`."""
+    from .special import gammainc
+
+    return gammainc(self, other)
+
+
+def igammac(self, other):
+    """1 minus `igamma`, exact where that is near 1."""
+    from .special import gammaincc
+
+    return gammaincc(self, other)
+
+
+def to_sparse(self, sparse_dim=None):
+    """The elements that are not 0, as a `SparseTensor`. Reads how many there are."""
+    from .sparse import to_sparse as function
+
+    return function(self, sparse_dim)
+
+
+def to_dense(self, dtype=None):
+    """The tensor itself, which is dense, in a dtype."""
+    return self if dtype is None else self.cast(dtype)
+
+
 def retain_grad(self):
     """Keeps the gradient of a leaf in `.grad`, as `backward` does; of other tensors it is `zyx.grad(loss, x)`."""
     if not self.requires_grad:
@@ -311,7 +337,7 @@ def unsafe_split(self, split_size, dim=0):
 
 METHODS = (type, is_complex, is_signed, is_same_size, is_nonzero, is_inference, is_pinned, is_shared, get_device, ndimension, angle, conj,
            conj_physical, isreal, new_tensor, sum_to_size, addmv, addr, addbmm, renorm, mvlgamma, as_subclass, index_reduce, nonzero_static,
-           nanmedian, nanquantile, frexp, i0, retain_grad, record_stream, storage_offset, dim_order, module_load, unsafe_chunk,
+           nanmedian, nanquantile, frexp, i0, igamma, igammac, to_sparse, to_dense, retain_grad, record_stream, storage_offset, dim_order, module_load, unsafe_chunk,
            unsafe_split)  # fmt: skip
 
 
@@ -328,7 +354,7 @@ PROPERTIES = {
     "is_cpu": _flag("is_cpu", "Whether it is on the CPU.", lambda x: x.device.type == "cpu"),
     "is_meta": _flag("is_meta", "Whether it has no elements but a shape: none is.", lambda x: False),
     "is_quantized": _flag("is_quantized", "Whether it is quantised: `QuantizedMatrix` is another class.", lambda x: False),
-    "is_sparse": _flag("is_sparse", "Whether it is sparse: all are dense.", lambda x: False),
+    "is_sparse": _flag("is_sparse", "Whether it is sparse: `SparseTensor` is another class.", lambda x: False),
     "is_xla": _flag("is_xla", "Whether it is on an XLA device: there are none.", lambda x: False),
     "is_mps": _flag("is_mps", "Whether it is on an MPS device: there are none.", lambda x: False),
     "is_nested": _flag("is_nested", "Whether it is nested: none is.", lambda x: False),

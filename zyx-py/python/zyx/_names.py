@@ -75,7 +75,7 @@ arcsinh arctan arctan2 arctanh argmax argmin argsort asin asinh atan atan2 atanh
 bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm bucketize cat ceil cholesky cholesky_inverse
 cholesky_solve clamp clamp_max clamp_min clip column_stack concat concatenate copysign cos cosh cross cummax cummin cumprod
 cumsum deg2rad diag diff digamma div divide dot dstack empty eq erf erfc erfcx erfinv exp exp2 expm1 eye fix float_power floor
-floor_divide fmax fmin fmod frac frexp full gather gcd ge ger greater greater_equal gt hardshrink heaviside histc histogram
+floor_divide fmax fmin fmod frac frexp full gather gcd ge ger greater greater_equal gt hardshrink heaviside histc histogram igamma igammac
 hstack hypot index_add index_copy index_select inner inverse isin isneginf isposinf kron kthvalue lcm ldexp le lerp less
 less_equal lgamma linspace log log_ndtr log10 log1p log2 log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not
 logical_or logical_xor logit logspace logsumexp lstsq lt masked_select matmul matrix_power max maximum mean median min

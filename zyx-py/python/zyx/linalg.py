@@ -7,6 +7,8 @@ from ._core import Tensor
 from ._steps import in_steps as _in_steps
 
 _Lstsq = _namedtuple("lstsq", ["solution"])
+_LuFactor = _namedtuple("lu_factor", ["LU", "pivots"])
+_Lu = _namedtuple("lu", ["P", "L", "U"])
 
 
 def _symmetric(A, UPLO):
@@ -97,6 +99,109 @@ def lstsq(A, B, rcond=None, *, driver=None):
 def solve(A, B, *, left=True):
     """The solution `y` of `A @ y = B`, or of `y @ A = B` unless `left`; `B` may have a vector for each matrix."""
     return A.solve(B) if left else A.mT.solve(B.mT).mT
+
+
+def _stored(*tensors):
+    """Computed now, so that a long loop has short plans; not within traced functions."""
+    try:
+        Tensor.realize_all(tensors)
+    except ValueError as error:
+        if "traced" not in str(error):
+            raise
+
+
+def _eliminated(A, pivot):
+    """Both triangles in one matrix, and the row that each step exchanges with its own."""
+    m, n = A.shape[-2:]
+    row = Tensor.arange(m, device=A.device)
+    column, places = Tensor.arange(n, device=A.device), []
+    for j in range(min(m, n)):
+        if pivot:
+            size = (row >= j).where_(A[..., j].abs(), -1.0)
+            place = size.argmax(-1).unsqueeze(-1)
+            order = (row == j).where_(place, (row == place).where_(j, row))
+            A = A.take_along_dim(order.unsqueeze(-1), -2)
+        else:
+            place = row[j : j + 1].expand((*A.shape[:-2], 1))
+        places.append(place)
+        top = A[..., j, :].unsqueeze(-2)
+        divisor = top[..., j : j + 1]
+        share = (A[..., j : j + 1] / (divisor == 0).where_(1.0, divisor)) * (row > j).unsqueeze(-1)
+        kept = (column == j) & (row > j).unsqueeze(-1)
+        A = kept.where_(share, A - share * top * (column > j))
+        _stored(A, place)
+    if not places:
+        return A, Tensor.zeros((*A.shape[:-2], 0), dtype="int32", device=A.device)
+    return A, Tensor.cat(places, -1).cast("int32") + 1
+
+
+def _triangles(LU):
+    """The lower triangle, with ones on its diagonal, and the upper one."""
+    m, n = LU.shape[-2:]
+    k = min(m, n)
+    L = LU[..., :k].tril(-1) + Tensor.eye(m, dtype=LU.dtype, device=LU.device)[:, :k]
+    return L, LU[..., :k, :].triu()
+
+
+def _order(pivots, m):
+    """The rows of the matrix in the order of the triangles' rows."""
+    row = Tensor.arange(m, device=pivots.device)
+    order = row.expand((*pivots.shape[:-1], m))
+    for j in range(pivots.shape[-1]):
+        place = pivots[..., j : j + 1].long() - 1
+        step = (row == j).where_(place, (row == place).where_(j, row)).expand(order.shape)
+        order = order.take_along_dim(step, -1)
+        _stored(order)
+    return order
+
+
+def lu_factor(A, *, pivot=True):
+    """Triangles whose product is `A` with its rows in another order, in one matrix; `pivots` are the rows, from 1, that the
+    steps exchanged. Square matrices have gradients.
+    """
+    if A.ndim < 2:
+        raise RuntimeError(f"lu_factor: a matrix is needed, not the shape {tuple(A.shape)}")
+    LU, pivots = _eliminated(A.detach(), pivot)
+    if not A.requires_grad:
+        return _LuFactor(LU, pivots)
+    m, n = A.shape[-2:]
+    if m != n:
+        raise NotImplementedError("lu_factor: gradients of matrices that are not square")
+    order = _order(pivots, m)
+
+    def rule(inputs, output, cotangent):
+        L, U = _triangles(output)
+        inner = (L.mT @ cotangent.tril(-1)).tril(-1) + (cotangent.triu() @ U.mT).triu()
+        inner = solve_triangular(U.mT, solve_triangular(L.mT, inner, upper=True, unitriangular=True), upper=False, left=False)
+        return [inner.take_along_dim(order.argsort(-1).unsqueeze(-1), -2)]
+
+    return _LuFactor(LU.with_gradient([A], rule), pivots)
+
+
+def lu(A, *, pivot=True):
+    """A permutation, a lower triangle with ones on its diagonal, and an upper one, whose product is `A`."""
+    LU, pivots = lu_factor(A, pivot=pivot)
+    L, U = _triangles(LU)
+    m = A.shape[-2]
+    P = _order(pivots, m).one_hot(m).cast(A.dtype).mT
+    return _Lu(P, L, U)
+
+
+def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
+    """The solution `y` of `A @ y = B`, or of `y @ A = B` unless `left`, for the result of `lu_factor(A)`; of the transposed
+    matrix with `adjoint`.
+    """
+    if LU.ndim < 2 or LU.shape[-1] != LU.shape[-2]:
+        raise RuntimeError(f"lu_solve: a square matrix is needed, not the shape {tuple(LU.shape)}")
+    if not left:
+        return lu_solve(LU, pivots, B.mT, adjoint=not adjoint).mT
+    order = _order(pivots, LU.shape[-1])
+    lower, upper = LU.tril(), LU.triu()
+    rows = lambda x, order: x.take_along_dim(order.unsqueeze(-1), -2)  # noqa: E731
+    if adjoint:
+        y = solve_triangular(lower.mT, solve_triangular(upper.mT, B, upper=False), upper=True, unitriangular=True)
+        return rows(y, order.argsort(-1))
+    return solve_triangular(upper, solve_triangular(lower, rows(B, order), upper=False, unitriangular=True), upper=True)
 
 
 @_in_steps

@@ -1,12 +1,12 @@
 """Special functions under the names, and with the parameters, of `torch.special`.
 
-Not here are the Bessel and Airy functions, incomplete gamma functions, `ndtri`, the zeta function of Hurwitz and
+Not here are the Bessel and Airy functions, `ndtri`, the zeta function of Hurwitz and
 orthogonal polynomials.
 """
 
 import math
 
-from . import _names
+from . import _core, _names
 from ._core import Tensor
 from ._names import function as _function
 from ._steps import in_steps as _in_steps
@@ -37,6 +37,24 @@ def xlogy(input, other):
 def xlog1py(input, other):
     """`input * log(1 + other)`, and 0 where `input` is 0."""
     return _of(input, other).xlog1py(other)
+
+
+def _gamma_operands(input, other):
+    from .distributions._laws import tensors
+
+    return tensors([input, other])
+
+
+def gammainc(input, other):
+    """The regularised lower incomplete gamma function: the probability of at most `other` under a gamma distribution of
+    shape `input`. Both have gradients.
+    """
+    return _core._igamma(*_gamma_operands(input, other), False)
+
+
+def gammaincc(input, other):
+    """1 minus `gammainc`, exact where that is near 1."""
+    return _core._igamma(*_gamma_operands(input, other), True)
 
 
 @_in_steps

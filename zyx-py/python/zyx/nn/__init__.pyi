@@ -1148,17 +1148,17 @@ class Flatten(Layer):
 
 class Upsample(Layer):
     def __init__(self, size: Any = None, scale_factor: Any = None, mode: Any = 'nearest', align_corners: Any = None, recompute_scale_factor: Any = None) -> None:
-        """The axes behind the first two with the extents `size`, or `scale_factor` times theirs. `"linear"`, `"bilinear"` and `"trilinear"` are one mode, as are `"cubic"` and `"bicubic"`. Places follow from the factor, or with `recompute_scale_factor` from the extents."""
+        """The axes behind the first two with the extents `size`, or `scale_factor` times theirs. `"linear"`, `"bilinear"` and `"trilinear"` are one mode, as are `"cubic"` and `"bicubic"`. Places follow from the factor, or with `recompute_scale_factor` from the extents. With `antialias` smaller images are means of all elements."""
         # by hand
 
 class UpsamplingNearest2d(Layer):
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
-        """The axes behind the first two with the extents `size`, or `scale_factor` times theirs. `"linear"`, `"bilinear"` and `"trilinear"` are one mode, as are `"cubic"` and `"bicubic"`. Places follow from the factor, or with `recompute_scale_factor` from the extents."""
+        """The axes behind the first two with the extents `size`, or `scale_factor` times theirs. `"linear"`, `"bilinear"` and `"trilinear"` are one mode, as are `"cubic"` and `"bicubic"`. Places follow from the factor, or with `recompute_scale_factor` from the extents. With `antialias` smaller images are means of all elements."""
         # by hand
 
 class UpsamplingBilinear2d(Layer):
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
-        """The axes behind the first two with the extents `size`, or `scale_factor` times theirs. `"linear"`, `"bilinear"` and `"trilinear"` are one mode, as are `"cubic"` and `"bicubic"`. Places follow from the factor, or with `recompute_scale_factor` from the extents."""
+        """The axes behind the first two with the extents `size`, or `scale_factor` times theirs. `"linear"`, `"bilinear"` and `"trilinear"` are one mode, as are `"cubic"` and `"bicubic"`. Places follow from the factor, or with `recompute_scale_factor` from the extents. With `antialias` smaller images are means of all elements."""
         # by hand
 
 class MaxPool1d(Layer):

@@ -942,15 +942,62 @@ def _max_unpool(axes):
 max_unpool1d, max_unpool2d, max_unpool3d = (_max_unpool(axes) for axes in (1, 2, 3))
 
 
+# Radius of a filter, in elements, and its value at a distance: a triangle, and the cubic of Catmull and Rom.
+_FILTERS = {
+    "bilinear": (1.0, lambda x: max(1.0 - x, 0.0)),
+    "bicubic": (2.0, lambda x: (1.5 * x - 2.5) * x * x + 1 if x < 1 else ((2.5 - 0.5 * x) * x - 4.0) * x + 2 if x < 2 else 0.0),
+}  # fmt: skip
+
+
+def _filtered(input, axis, size, scale, mode):
+    """An axis of another extent, each element a mean of those within the radius of a filter as wide as the distance of results."""
+    from .._core import tensor
+
+    radius, weight = _FILTERS[mode]
+    n, wide = input.shape[axis], max(scale, 1.0)
+    rows = []
+    for i in range(size):
+        center, row = scale * (i + 0.5), [0.0] * n
+        first, last = max(int(center - radius * wide + 0.5), 0), min(int(center + radius * wide + 0.5), n)
+        for j in range(first, last):
+            row[j] = weight(abs(j - center + 0.5) / wide)
+        total = sum(row)
+        rows.append([x / total if total else x for x in row])
+    weights = tensor(rows, dtype=input.dtype, device=input.device)
+    return (input.movedim(axis, -1) @ weights.mT).movedim(-1, axis)
+
+
+@_in_steps
+def _antialiased(input, size, scale_factor, mode, align_corners, recompute_scale_factor):
+    if input.ndim != 4 or mode not in _FILTERS:
+        raise ValueError(f"interpolate: antialias is for images of four axes, 'bilinear' or 'bicubic', not {mode!r} of {input.ndim} axes")
+    if (size is None) == (scale_factor is None):
+        raise ValueError("either size or scale_factor is given")
+    each = lambda x: [x, x] if isinstance(x, (int, float)) else list(x)  # noqa: E731
+    factors = None if scale_factor is None else each(scale_factor)
+    sizes = [int(n * f) for n, f in zip(input.shape[2:], factors)] if size is None else each(size)
+    if len(sizes) != 2 or min(sizes) < 1 or 0 in input.shape[2:]:
+        raise ValueError(f"interpolate: a size {sizes} of an image of {tuple(input.shape[2:])}")
+    for axis, wanted in ((2, sizes[0]), (3, sizes[1])):
+        n = input.shape[axis]
+        if align_corners:
+            scale = (n - 1) / (wanted - 1) if wanted > 1 else 0.0
+        else:
+            scale = 1 / factors[axis - 2] if factors and not recompute_scale_factor else n / wanted
+        if n != wanted or scale != 1:
+            input = _filtered(input, axis, wanted, scale, mode)
+    return input
+
+
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
                 antialias=False):  # fmt: skip
     """The axes behind the first two with the extents `size`, or `scale_factor` times theirs. `"linear"`, `"bilinear"`
     and `"trilinear"` are one mode, as are `"cubic"` and `"bicubic"`. Places follow from the factor, or with
-    `recompute_scale_factor` from the extents.
+    `recompute_scale_factor` from the extents. With `antialias` smaller images are means of all elements.
     """
     axes = input.ndim - 2
     if antialias:
-        raise NotImplementedError("interpolate: antialias=True")
+        return _antialiased(input, size, scale_factor, mode, align_corners, recompute_scale_factor)
     if (size is None) == (scale_factor is None):
         raise ValueError("either size or scale_factor is given")
     mode = _INTERPOLATIONS.get(mode, mode)

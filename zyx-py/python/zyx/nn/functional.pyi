@@ -1021,6 +1021,12 @@ def ifftn(input: Any, *args: Any, **kwargs: Any) -> Any:
 def ifftshift(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`fftshift` undone."""
 
+def igamma(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The regularised lower incomplete gamma function of shapes and `other`."""
+
+def igammac(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """1 minus `igamma`, exact where that is near 1."""
+
 def im2col(input: Any, *args: Any, **kwargs: Any) -> Any:
     """All windows of the last two axes of `[n, channels, height, width]` as columns: `[n, channels * kernel height * kernel width, positions]` (PyTorch's function `unfold`). Padding is with zeros."""
 
@@ -1067,7 +1073,7 @@ def int(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The same as `cast("int32")`."""
 
 def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: Any = 'nearest', align_corners: Any = None, recompute_scale_factor: Any = None, antialias: Any = False) -> Tensor:
-    """The axes behind the first two with the extents `size`, or `scale_factor` times theirs. `"linear"`, `"bilinear"` and `"trilinear"` are one mode, as are `"cubic"` and `"bicubic"`. Places follow from the factor, or with `recompute_scale_factor` from the extents."""
+    """The axes behind the first two with the extents `size`, or `scale_factor` times theirs. `"linear"`, `"bilinear"` and `"trilinear"` are one mode, as are `"cubic"` and `"bicubic"`. Places follow from the factor, or with `recompute_scale_factor` from the extents. With `antialias` smaller images are means of all elements."""
 
 def interpolate_by(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The last axes (as many as `scale` has, at most three) with their extents times these factors, rounded down. Neighbours of the result are `1 / factor` elements apart, also where rounding left something out."""
@@ -2116,8 +2122,14 @@ def to(input: Any, *args: Any, **kwargs: Any) -> Any:
 def to_bytes(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The little-endian bytes of the elements in row-major order."""
 
+def to_dense(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The tensor itself, which is dense, in a dtype."""
+
 def to_device(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The same values on another device."""
+
+def to_sparse(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The elements that are not 0, as a `SparseTensor`. Reads how many there are."""
 
 def to_vec(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The elements as one list in row-major order."""

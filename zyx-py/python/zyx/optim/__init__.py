@@ -674,7 +674,7 @@ for _name in set(_core.OPTIMIZERS) - {native for native, _ in _TABLE.values()}:
 
 clip_grad_norm, clip_grad_value = clip_norm, clip_value
 
-_LATE = {"ASGD": "_more", "Adafactor": "_more", "SparseAdam": "_more", "swa_utils": None, "swap_in_optimizer_params_and_state": "_more"}
+_LATE = {"ASGD": "_more", "LBFGS": "_more", "Lbfgs": "_more", "Adafactor": "_more", "SparseAdam": "_more", "swa_utils": None, "swap_in_optimizer_params_and_state": "_more"}
 
 
 def __getattr__(name):

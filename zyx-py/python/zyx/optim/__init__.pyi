@@ -272,6 +272,11 @@ class Adafactor(Optimizer):
         """Second moments of matrices by their rows and columns alone (Shazeer and Stern 2018)."""
         # by hand
 
+class LBFGS(Optimizer):
+    def __init__(self, params: Any, lr: Any = 1, max_iter: Any = 20, max_eval: Any = None, tolerance_grad: Any = 1e-07, tolerance_change: Any = 1e-09, history_size: Any = 100, line_search_fn: Any = None, *, maximize: Any = False) -> None:
+        """L-BFGS. A step calls a function several times, which computes the loss and its gradients (`zero_grad`, `backward`); `line_search_fn` is `None` or `"strong_wolfe"`."""
+        # by hand
+
 class SparseAdam(Optimizer):
     def __init__(self, params: Any, lr: Any = 0.001, betas: Any = (0.9, 0.999), eps: Any = 1e-08, maximize: Any = False) -> None:
         """PyTorch's Adam for sparse gradients. Gradients are dense here, which it refuses in PyTorch, too."""

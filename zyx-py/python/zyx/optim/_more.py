@@ -1,4 +1,4 @@
-"""Optimizers that are written in Python: `ASGD`, `Adafactor`, `SparseAdam`."""
+"""Optimizers beside the table: `ASGD`, `Adafactor` and `SparseAdam` are written in Python, `LBFGS` calls Rust."""
 
 from .._core import Parameter, Tensor, tensor
 from .._grad_mode import enable_grad, no_grad
@@ -111,6 +111,79 @@ class Adafactor(_Written):
         update = estimate.maximum(least * least).rsqrt() * grad
         length = (update.norm() / (update.numel() ** 0.5 * group["d"])).maximum(1.0)
         return p - update * (alpha / length)
+
+
+class LBFGS(Optimizer):
+    """L-BFGS. A step calls a function several times, which computes the loss and its gradients (`zero_grad`, `backward`);
+    `line_search_fn` is `None` or `"strong_wolfe"`.
+    """
+
+    def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9, history_size=100,
+                 line_search_fn=None, *, maximize=False):  # fmt: skip
+        if isinstance(lr, Tensor):
+            lr = lr.item()
+        if lr < 0:
+            raise ValueError(f"LBFGS: lr must not be negative: {lr}")
+        if line_search_fn not in (None, "strong_wolfe"):
+            raise RuntimeError(f"LBFGS: line_search_fn is None or 'strong_wolfe', not {line_search_fn!r}")
+        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        options = {"lr": lr, "max_iter": max_iter, "max_eval": max_eval, "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
+                   "history_size": history_size, "line_search_fn": line_search_fn, "maximize": maximize}  # fmt: skip
+        Optimizer.__init__(self, params, options)
+        if len(self._groups) != 1:
+            raise ValueError("LBFGS has one group of parameters")
+        self._made = None
+
+    def _native_lbfgs(self):
+        """Rust's optimizer, with the state that was loaded."""
+        group = self._groups[0]
+        key = tuple(group[name] for name in ("max_iter", "max_eval", "tolerance_grad", "tolerance_change", "history_size", "line_search_fn"))
+        if self._made is None or self._made[0] != key:
+            from .._core import NativeLbfgs
+
+            made = NativeLbfgs(group["params"], key[0], key[1], key[2:4], key[4], key[5] is not None)
+            self._made = key, made
+            state = {name: x for name, x in self.state[group["params"][0]].items() if isinstance(x, Tensor)}
+            if state:
+                made.load_state(state)
+        return self._made[1]
+
+    def step(self, closure):
+        """Follows directions until a tolerance or a limit is reached. Gives the loss of the first call."""
+        first, params = [], self.parameters()
+
+        def evaluate():
+            with enable_grad():
+                loss = closure()
+            first[:] = first or [loss]
+            loss = loss if isinstance(loss, Tensor) else tensor(float(loss), dtype=params[0].dtype, device=params[0].device)
+            gradients = [p.grad for p in params]
+            if self._groups[0].get("maximize"):
+                return -loss.detach(), [None if g is None else -g for g in gradients]
+            return loss.detach(), gradients
+
+        native = self._native_lbfgs()
+        native.step(float(self._groups[0]["lr"]), evaluate)
+        state = native.state()
+        self.state[params[0]].update(state, func_evals=int(state["evaluations"].item()), n_iter=int(state["iterations"].item()))
+        return first[0]
+
+    def load_state_dict(self, state_dict):
+        """Continues from what `state_dict` gave for the same parameters."""
+        Optimizer.load_state_dict(self, state_dict)
+        self._made = None
+
+    def __reduce__(self):
+        self._made = None
+        return Optimizer.__reduce__(self)
+
+    def add_param_group(self, group):
+        if vars(self).get("_groups"):
+            raise ValueError("LBFGS has one group of parameters")
+        Optimizer.add_param_group(self, group)
+
+
+Lbfgs = LBFGS
 
 
 class SparseAdam(Optimizer):
