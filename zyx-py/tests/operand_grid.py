@@ -503,7 +503,7 @@ _WHY = {
     "unsafe_split F.adaptive_max_pool1d_with_indices F.adaptive_max_pool2d_with_indices F.adaptive_max_pool3d_with_indices F.conv_tbc "
     "F.fractional_max_pool2d F.fractional_max_pool2d_with_indices F.fractional_max_pool3d F.fractional_max_pool3d_with_indices "
     "F.linear_cross_entropy F.multi_head_attention_forward F.triplet_margin_with_distance_loss F.upsample F.upsample_bilinear F.upsample_nearest F.relu_ F.selu_ F.leaky_relu_ F.elu_ F.celu_ F.hardtanh_ F.threshold_ F.rrelu_",
-    "is a setting, or tells one": "are_deterministic_algorithms_enabled get_default_device get_default_dtype get_deterministic_debug_mode get_device "
+    "is a setting, or tells one": "clear_autocast_cache get_autocast_dtype is_autocast_cache_enabled is_autocast_enabled are_deterministic_algorithms_enabled get_default_device get_default_dtype get_deterministic_debug_mode get_device "
     "get_device_module get_float32_matmul_precision get_num_interop_threads get_num_threads get_rng_state initial_seed is_anomaly_check_nan_enabled "
     "is_anomaly_enabled is_deterministic_algorithms_warn_only_enabled is_inference is_inference_mode_enabled is_pinned is_shared "
     "is_warn_always_enabled module_load record_stream retain_grad seed set_anomaly_enabled set_default_device set_default_dtype "

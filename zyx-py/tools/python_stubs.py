@@ -59,6 +59,7 @@ def of_module():
     lines = [f"from ._core import {name} as {name}" for name in shared if name != "manual_seed" and name != "device"]
     lines += [f"from . import {name} as {name}" for name in zyx._SUBMODULES[10:]]
     lines += [f"from ._types import {name} as {name}" for name in sorted(zyx._TYPES.split())]
+    lines += [f"from .amp import {name} as {name}" for name in sorted(zyx._AMP)]
     return [*lines, "from ._summary import summary as summary"]
 
 

@@ -56,7 +56,7 @@ double, half, long, short = _core.float64, _core.float16, _core.int64, _core.int
 float, int = _core.float32, _core.int32  # noqa: A001
 
 _SUBMODULES = ("nn", "optim", "array_api", "linalg", "special", "fft", "utils", "autograd", "cuda", "onnx", "accelerator", "backends", "compiler",
-               "distributed", "func", "hub", "random", "testing", "types", "version")  # fmt: skip
+               "distributed", "func", "hub", "random", "testing", "types", "version", "amp")  # fmt: skip
 # Names of `_types`, which is loaded at the first use of one.
 _TYPES = """
 FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor BoolTensor Size dtype finfo iinfo
@@ -70,11 +70,11 @@ is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode get_d
 is_warn_always_enabled set_anomaly_enabled is_anomaly_enabled is_anomaly_check_nan_enabled is_inference_mode_enabled get_device_module typename
 torch_version
 """
+# Names of `amp`.
+_AMP = ("autocast", "is_autocast_enabled", "get_autocast_dtype", "is_autocast_cache_enabled", "clear_autocast_cache")
 # Names of PyTorch's module, and how the same is written.
 _ELSEWHERE = {
     "complex64": "pairs of real and imaginary part along the last axis (zyx.fft)",
-    "autocast": _aliases.HALVES,
-    "amp": _aliases.HALVES,
     "set_printoptions": "numpy.set_printoptions, and print x.numpy()",
     "profiler": "device.set_profiling(True) and device.profile()",
 }
@@ -100,6 +100,10 @@ def __getattr__(name):
         found = getattr(_save, name)
     elif name == "summary":
         from ._summary import summary as found
+    elif name in _AMP:
+        from . import amp
+
+        found = getattr(amp, name)
     elif name in _TYPES.split():
         from . import _types
 
@@ -115,4 +119,4 @@ def __getattr__(name):
 
 def __dir__():
     methods = (name for name in dir(Tensor) if not name.startswith("_") and callable(getattr(Tensor, name)))
-    return sorted({*globals(), *_SUBMODULES, *_TYPES.split(), "load", "save", "summary", *methods})
+    return sorted({*globals(), *_SUBMODULES, *_TYPES.split(), *_AMP, "load", "save", "summary", *methods})

@@ -80,6 +80,7 @@ from . import random as random
 from . import testing as testing
 from . import types as types
 from . import version as version
+from . import amp as amp
 from ._types import BFloat16Tensor as BFloat16Tensor
 from ._types import BoolTensor as BoolTensor
 from ._types import ByteTensor as ByteTensor
@@ -161,6 +162,11 @@ from ._types import svd_lowrank as svd_lowrank
 from ._types import torch_version as torch_version
 from ._types import typename as typename
 from ._types import use_deterministic_algorithms as use_deterministic_algorithms
+from .amp import autocast as autocast
+from .amp import clear_autocast_cache as clear_autocast_cache
+from .amp import get_autocast_dtype as get_autocast_dtype
+from .amp import is_autocast_cache_enabled as is_autocast_cache_enabled
+from .amp import is_autocast_enabled as is_autocast_enabled
 from ._summary import summary as summary
 
 # to here.

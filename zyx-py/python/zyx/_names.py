@@ -97,6 +97,8 @@ def take_out(names, functions=None):
 
 
 _FUNCTION = type(take_out)
+# Computes the results that are written to `out`, once `zyx.amp.autocast` is used.
+_written_to = None
 
 
 def _written(name, found, out):
@@ -143,8 +145,10 @@ def renamed(function, names, takes_out=None):
             return function(*arguments)
         if takes_out and "out" in options:
             out = options.pop("out")
-            found = call(*arguments, **options)
-            return found if out is None else _written(function.__name__, found, out)
+            if out is None:
+                return call(*arguments, **options)
+            found = call(*arguments, **options) if _written_to is None else _written_to(call, arguments, options)
+            return _written(function.__name__, found, out)
         if not names.keys().isdisjoint(options):
             for theirs in [name for name in options if name in names]:
                 value, ours = options.pop(theirs), names[theirs]
@@ -361,8 +365,9 @@ def function(name):
     method = getattr(Tensor, name)
     if not isinstance(Tensor.__dict__[name], staticmethod):
         return _with_input(method)
-    # Those of the table take `out` already.
-    return _with_out(method) if name in _OUT and not hasattr(method, "__wrapped__") else method
+    found = method.__wrapped__ if hasattr(method, "_is_cast") else method
+    # Those of the table take `out` already. `einsum` becomes a function of Python, which `zyx.amp` can change.
+    return _with_out(method) if (name in _OUT or name == "einsum") and not hasattr(found, "__wrapped__") else method
 
 
 _FUNCTIONS = {}
@@ -370,7 +375,7 @@ _FUNCTIONS = {}
 
 def _with_out(method):
     if method not in _FUNCTIONS:
-        found = _FUNCTIONS[method] = renamed(method, {}, takes_out=True)
+        found = _FUNCTIONS[method] = renamed(method, {})
         found.__qualname__ = found.__name__
     return _FUNCTIONS[method]
 

@@ -1,10 +1,13 @@
 """Gradients under the names of `torch.autograd`."""
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import functional as functional
+    from .function import Function as Function
+
 from .. import _aliases
 from .._core import Tensor
 from .._grad_mode import enable_grad, no_grad, set_grad_enabled  # noqa: F401
-
-__getattr__ = _aliases.ways(__name__, {"Function": "x.with_gradient(..)"})
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
@@ -85,12 +88,15 @@ class detect_anomaly(set_detect_anomaly):
         super().__init__(True, check_nan)
 
 
-_missing = __getattr__
+_missing = _aliases.ways(__name__, {})
 
 
 def __getattr__(name):
-    if name != "functional":
+    if name not in ("functional", "function", "Function"):
         return _missing(name)
     import importlib
 
-    return importlib.import_module(".functional", __name__)
+    if name == "Function":
+        found = globals()[name] = importlib.import_module(".function", __name__).Function
+        return found
+    return importlib.import_module("." + name, __name__)

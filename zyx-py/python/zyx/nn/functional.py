@@ -6,6 +6,7 @@ PyTorch has in another order, or with other meanings, than the methods.
 """
 
 import math as _math
+from operator import add as _add_bias  # replaced within `zyx.amp`
 
 from .._aliases import elsewhere as _elsewhere
 from .._core import Parameter as _Parameter
@@ -35,7 +36,7 @@ def linear(input, weight, bias=None):
     if input.dtype != weight.dtype:
         _same("linear", input, weight)
     y = input.matmul(weight.t())
-    return y if bias is None else y + bias
+    return y if bias is None else _add_bias(y, bias)
 
 
 @_in_steps
