@@ -216,19 +216,15 @@ def test_generators():
     g.manual_seed(7)
     assert zyx.rand(2).tolist() == x and zyx.initial_seed() == 7 and zyx.manual_seed(-1).initial_seed() == 2**64 - 1
     assert isinstance(zyx.seed(), int)
-    with pytest.raises(NotImplementedError, match="not told"):
-        zyx.get_rng_state()
     with pytest.raises(RuntimeError, match="bytes"):
         a.set_state(zyx.zeros(3, dtype="uint8"))
 
 
 def test_settings():
     assert zyx.get_default_dtype() == zyx.float32 and zyx.set_default_dtype(zyx.float32) is None and zyx.get_default_device() == zyx.device() and zyx.get_num_threads() >= 1
-    zyx.set_default_device(zyx.get_default_device()), zyx.set_num_threads(zyx.get_num_threads()), zyx.set_default_tensor_type("torch.FloatTensor")
-    for wrong in (lambda: zyx.set_default_dtype(zyx.float64), lambda: zyx.set_num_threads(zyx.get_num_threads() + 1), lambda: zyx.set_default_tensor_type(zyx.DoubleTensor),
-                  lambda: zyx.set_default_device("reference")):  # fmt: skip
-        with pytest.raises(NotImplementedError, match="in zyx"):
-            wrong()
+    zyx.set_default_device(None), zyx.set_num_threads(zyx.get_num_threads()), zyx.set_default_tensor_type("torch.FloatTensor")
+    with pytest.raises(NotImplementedError, match="in zyx"):
+        zyx.set_num_threads(zyx.get_num_threads() + 1)
     zyx.set_float32_matmul_precision("high")
     assert zyx.get_float32_matmul_precision() == "high"
     with pytest.raises(RuntimeError):

@@ -65,7 +65,7 @@ def test_backward_says_what_is_wrong():
 def test_what_is_missing_is_explained():
     x, layer = zyx.ones(2), nn.Linear(2, 2)
     for get, text in [
-        (lambda: x.resize_, "empty"), (lambda: x.outer_, r"x\.copy_\(x\.outer\(\.\.\)\)"), (lambda: x.register_hook, "with_gradient"),
+        (lambda: x.data_ptr, "__dlpack__"), (lambda: x.outer_, r"x\.copy_\(x\.outer\(\.\.\)\)"), (lambda: x.grad_fn, "graph"),
         (lambda: x.nonsense, "no attribute 'nonsense'$"), (lambda: zyx.nonsense, "'nonsense'$"),
         (lambda: nn.functional.outer_, "outer"), (lambda: nn.Sequential(layer).nonsense, "'nonsense'"),
         (lambda: zyx.onnx.export, "Rust"),

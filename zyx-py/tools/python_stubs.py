@@ -6,12 +6,14 @@
 The rest of the stubs is written by hand, and bindings are made from the rows for Rust (`build/`).
 """
 
+import ast
 import inspect
 import pathlib
 import re
 import sys
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[1] / "python" / "zyx"
+FUNCTIONS = "# Methods of `Tensor` as functions, written by tools/python_stubs.py."
 START, END = "# Written by tools/python_stubs.py from here", "# to here."
 
 
@@ -130,6 +132,134 @@ def with_overloads(file, text):
     return text
 
 
+def second_names():
+    """For the parameters of each method, PyTorch's names: of all methods from the build script, of one from `_names`."""
+    from zyx import _names
+
+    text = (PACKAGE.parents[1] / "build" / "emit.rs").read_text()
+    of_all = dict(re.findall(r'\("(\w+)", "(\w+)"\)', text.split("const ALIASES", 1)[1].split("];", 1)[0]))
+    found = {}
+    for line in _names._TABLE.split("\n")[1:-1]:
+        words = line.split()
+        pairs = [word.split("=") for word in words if "=" in word and not word.endswith("=")]
+        for name in words[: len(words) - sum("=" in word for word in words)]:
+            for theirs, ours in pairs:
+                found.setdefault(name, {}).setdefault(ours, []).append(theirs)
+    return of_all, found
+
+
+class Signature:
+    """A method of `Tensor` in a stub: its name, parameters in order and result."""
+
+    def __init__(self, node):
+        self.name, self.result = node.name, ast.unparse(node.returns) if node.returns else "Any"
+        self.is_static = any(ast.unparse(d) == "staticmethod" for d in node.decorator_list)
+        args, self.parts = node.args, []
+        plain = [*args.posonlyargs, *args.args]
+        defaults = [None] * (len(plain) - len(args.defaults)) + list(args.defaults)
+        for arg, default in zip(plain, defaults):
+            self.add(arg, default)
+        if args.vararg:
+            self.add(args.vararg, None, "*")
+        elif args.kwonlyargs:
+            self.parts.append(("*", "*", None))
+        for arg, default in zip(args.kwonlyargs, args.kw_defaults):
+            self.add(arg, default)
+        if args.kwarg:
+            self.add(args.kwarg, None, "**")
+
+    def add(self, arg, default, mark=""):
+        kind = "" if arg.annotation is None else ast.unparse(arg.annotation)
+        self.parts.append((arg.arg, kind, default and ast.unparse(default), mark) if mark else (arg.arg, kind, default and ast.unparse(default)))
+
+    def shown(self, names=None, more=()):
+        """The `def` line with other names of parameters, and further parameters that are given by name."""
+        names, parts = names or {}, []
+        for name, kind, default, *mark in self.parts:
+            name = names.get(name, name)
+            kind = "Any" if name == "generator" else kind
+            text = "*" if name == "*" else "".join(mark) + name + (f": {kind}" if kind and ":" not in name else "")
+            parts.append(text + (f" = {default}" if default else ""))
+        if more:
+            has_star = any(part.startswith("*") for part in parts)
+            parts += ([] if has_star else ["*"]) + list(more)
+        return f"def {self.name}({', '.join(parts)}) -> {self.result}"
+
+
+def variants(signature, of_all, of_one):
+    """The renamings of a method's parameters by which PyTorch's and NumPy's users call it."""
+    own = [part[0] for part in signature.parts if part[0] not in ("self", "*")]
+    table = of_one.get(signature.name, {})
+    second = {name: [*table.get(name, []), *([of_all[name]] if name in of_all else [])] for name in own}
+    second = {name: [x for x in known if x not in own] for name, known in second.items()}
+    if not any(second.values()):
+        return []
+    theirs = {name: known for name, known in second.items() if known and name != "keepdim"}
+    found = [{name: known[min(i, len(known) - 1)] for name, known in theirs.items()} for i in range(max(map(len, theirs.values()), default=0))]
+    return found + [{"keepdim": "keepdims"}] * bool(second.get("keepdim"))
+
+
+def signatures():
+    """The methods of `Tensor` by name, without those that `with_names` adds."""
+    tree = ast.parse(without_names((PACKAGE / "_core.pyi").read_text()))
+    cls = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Tensor")
+    return {node.name: Signature(node) for node in cls.body if isinstance(node, ast.FunctionDef)}
+
+
+# Further ways to call a method.
+MORE_FORMS = {"stride": ["def stride(self, dim: _int | None = None) -> Any"]}
+_ADDED = re.compile(r"    @overload\n(?:    @staticmethod\n)?    def \w+\([^\n]*: \.\.\.\n        # by hand\n\n|    @overload\n(?=    (?:@staticmethod|def ))")
+
+
+def without_names(text):
+    """The stub of `Tensor` without second names of parameters."""
+    return _ADDED.sub("", text)
+
+
+def with_names(text):
+    """The stub of `Tensor` with second names of parameters: overloads that bindings leave out."""
+    of_all, of_one = second_names()
+    text, known = without_names(text), signatures()
+    for name, signature in known.items():
+        others = [signature.shown(names) for names in variants(signature, of_all, of_one)] + MORE_FORMS.get(name, [])
+        if not others or name.startswith("__"):
+            continue
+        static = "    @staticmethod\n" if signature.is_static else ""
+        before = "".join(f"    @overload\n{static}    {form}: ...\n        # by hand\n\n" for form in others)
+        text, n = re.subn(rf"^{static}    def {name}\(", lambda m: f"{before}    @overload\n{m[0]}", text, count=1, flags=re.M)
+        if n != 1:
+            raise ValueError(f"_core.pyi: no method {name}")
+    return text
+
+
+def of_functions():
+    """Methods of `Tensor` as functions of the module; the tensor may be called `input`."""
+    import zyx
+    from zyx import _names
+
+    (of_all, of_one), known = second_names(), signatures()
+    top = (PACKAGE / "__init__.pyi").read_text().split(FUNCTIONS, 1)[0]
+    declared = set(re.findall(r"^def (\w+)|^from [.\w]+ import \w+ as (\w+)|^(\w+):", top, re.M))
+    declared = {name for names in declared for name in names if name}
+    lines = []
+    for name in sorted(n for n in dir(zyx.Tensor) if callable(getattr(zyx.Tensor, n)) and not n.startswith("_") and n not in declared):
+        signature = known.get(name) or known.get(zyx._aliases.ALIASES.get(name, ""))
+        if signature is None:
+            lines += [f"def {name}(*args: Any, **kwargs: Any) -> Any: ..."]
+            continue
+        more = ("out: Any = None",) if name in _names._OUT else ()
+        forms = [signature.shown({"self": "input: Any"} | names, more) for names in ({}, *variants(signature, of_all, of_one))]
+        forms += [form.replace("(self", "(input: Any") for form in MORE_FORMS.get(signature.name, [])]
+        forms = [re.sub(r"^def \w+", f"def {name}", re.sub(r"\b(Size|Int)\b", "_int", re.sub(r"\bGenerator\b", "Any", form))) for form in dict.fromkeys(forms)]
+        if len(forms) > 1:
+            lines += [line for form in forms for line in ("@overload", form + ": ...")]
+        else:
+            lines += [forms[0] + ": ..."]
+    aliases = re.findall(r"^(\w+): TypeAlias", (PACKAGE / "_core.pyi").read_text(), re.M)
+    used = sorted({word for line in lines for word in re.findall(r"\w+", line)} & set(aliases) - {"_int", "_bool", "_float"})
+    return [f"from ._core import {', '.join(used)}", "", *lines]
+
+
 PARTS = {"_core.pyi": of_tensor, "__init__.pyi": of_module, "nn/__init__.pyi": of_layers, "optim/__init__.pyi": of_optimizers}
 
 
@@ -140,7 +270,12 @@ def current(file, make):
     indent = before[before.rfind("\n") + 1 :]
     _, after = rest.split(END, 1)
     body = "\n".join(make()).rstrip()
-    return with_overloads(file, f"{before}{START}\n\n{body}\n\n{indent}{END}{after}")
+    text = with_overloads(file, f"{before}{START}\n\n{body}\n\n{indent}{END}{after}")
+    if file == "_core.pyi":
+        return with_names(text)
+    if file == "__init__.pyi":
+        return text.split(FUNCTIONS, 1)[0].rstrip() + f"\n\n{FUNCTIONS}\n\n" + "\n".join(of_functions()) + "\n"
+    return text
 
 
 def stale():

@@ -365,7 +365,9 @@ def function(name):
     method = getattr(Tensor, name)
     if not isinstance(Tensor.__dict__[name], staticmethod):
         return _with_input(method)
-    found = method.__wrapped__ if hasattr(method, "_is_cast") else method
+    found = method
+    while hasattr(found, "_wrapped_by"):
+        found = found.__wrapped__
     # Those of the table take `out` already. `einsum` becomes a function of Python, which `zyx.amp` can change.
     return _with_out(method) if (name in _OUT or name == "einsum") and not hasattr(found, "__wrapped__") else method
 
@@ -385,3 +387,41 @@ def _with_input(method):
         found = _FUNCTIONS[method] = renamed(method, {"input": ""})
         found.__qualname__ = found.__name__
     return _FUNCTIONS[method]
+
+
+def wrap_methods(names, wrap):
+    """Puts `wrap(name, method)` in the place of methods of `Tensor`, also within the functions that hold the methods already."""
+    import zyx
+    from zyx.nn import functional
+
+    wrapped = {}
+    for name in names:
+        found = Tensor.__dict__.get(name)
+        if found is None:
+            continue
+        method = getattr(Tensor, name)
+        if method not in wrapped:
+            wrapped[method] = wrap(name, method)
+        new = wrapped[method]
+        if method in _FUNCTIONS:
+            _FUNCTIONS[new] = _FUNCTIONS.pop(method)
+        for function in (_FUNCTIONS.get(new), vars(zyx).get(name), vars(functional).get(name)):
+            # Functions in steps are wrapped by `_steps`.
+            if not hasattr(function, "is_in_steps"):
+                _wrap_within(name, function, wrap)
+        setattr(Tensor, name, staticmethod(new) if isinstance(found, staticmethod) else new)
+
+
+def _wrap_within(name, function, wrap):
+    code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
+    for key, cell in zip(getattr(code, "co_freevars", ()), cells or ()):
+        if key in ("function", "method") and getattr(cell.cell_contents, "_wrapped_by", None) is not wrap:
+            cell.cell_contents = wrap(name, cell.cell_contents)
+
+
+def wrapping(name, function, wrapped, wrap):
+    """Makes a function look like the one that it wraps."""
+    for key in ("__name__", "__qualname__", "__doc__", "__module__"):
+        setattr(wrapped, key, getattr(function, key, name))
+    wrapped.__wrapped__, wrapped._wrapped_by = function, wrap
+    return wrapped

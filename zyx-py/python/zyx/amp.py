@@ -100,34 +100,15 @@ def _casting(name, function):
     def cast(*given, **named):
         return _called(name, function, given, named) if _state.modes else function(*given, **named)
 
-    # Pickles and signatures find the function itself.
-    for key in ("__name__", "__qualname__", "__doc__", "__module__"):
-        setattr(cast, key, getattr(function, key, name))
-    cast.__wrapped__ = function
-    cast._is_cast = True
-    return cast
+    return _names.wrapping(name, function, cast, _casting)
 
 
 def _install():
     """Gives operations their casts."""
-    import zyx
     from zyx import _jit, nn
     from zyx.nn import functional
 
-    casts = {}
-    for name in {**_policies(_GPU), **_policies(_CPU)}:
-        method = Tensor.__dict__.get(name)
-        if method is None:
-            continue
-        plain = getattr(Tensor, name)
-        if plain not in casts:
-            casts[plain] = _casting(name, plain)
-        # Functions that are there already hold the method.
-        if plain in _names._FUNCTIONS:
-            _names._FUNCTIONS[casts[plain]] = _names._FUNCTIONS.pop(plain)
-        for function in (_names._FUNCTIONS.get(casts[plain]), *(vars(module).get(name) for module in (zyx, functional))):
-            _cast_within(name, function)
-        setattr(Tensor, name, staticmethod(casts[plain]) if isinstance(method, staticmethod) else casts[plain])
+    _names.wrap_methods({**_policies(_GPU), **_policies(_CPU)}, _casting)
     for name in ("RNN", "GRU", "LSTM"):
         layer = getattr(nn, name)
         layer.forward = _casting("recurrent", layer.forward)
@@ -138,15 +119,6 @@ def _install():
     _names._written_to = _plain
     _jit._mode = lambda: tuple((kind, dtype) for kind, (dtype, _) in _state.modes.items())
     _installed.append(True)
-
-
-def _cast_within(name, function):
-    """Gives the operation that a function of Python holds its casts; functions in steps have theirs."""
-    if hasattr(function, "is_in_steps"):
-        return
-    for key, cell in zip(getattr(getattr(function, "__code__", None), "co_freevars", ()), getattr(function, "__closure__", None) or ()):
-        if key in ("function", "method") and not hasattr(cell.cell_contents, "_is_cast"):
-            cell.cell_contents = _casting(name, cell.cell_contents)
 
 
 def _plain(function, given, named):

@@ -86,20 +86,20 @@ class Function:
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
-    def setup_context(ctx: "Any", inputs: "tuple[Any, ...]", output: "Any") -> "Any":
-        """Notes in the context what `backward` needs."""
+    def setup_context(*args: "Any", **kwargs: "Any") -> "Any":
+        """Notes in the context, of the inputs and the results, what `backward` needs."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx: "Any", *grad_outputs: "Any") -> "Any":
-        """The gradients of the inputs, of those of the results."""
+    def backward(*args: "Any", **kwargs: "Any") -> "Any":
+        """The gradients of the inputs, of the context and the gradients of the results."""
         raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it "
                                   "with backward mode AD.")  # fmt: skip
 
     vjp = backward
 
     @staticmethod
-    def jvp(ctx: "Any", *grad_inputs: "Any") -> "Any":
+    def jvp(*args: "Any", **kwargs: "Any") -> "Any":
         """An error: derivatives along directions are made of `backward`."""
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
