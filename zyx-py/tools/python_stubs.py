@@ -44,6 +44,9 @@ def of_tensor():
     for method in sorted(_more.METHODS, key=lambda m: m.__name__):
         result = "_bool" if method.__name__.startswith("is_") else "Any"
         lines += [f"    def {method.__name__}({shown(method)}) -> {result}:", doc(method, " " * 8), "        # by hand", ""]
+    for name in _more._WRITTEN:
+        method = getattr(_more, name)
+        lines += [f"    def {name}_({shown(method)}) -> Tensor:", f'        """As `{name}`, written into the tensor."""', "        # by hand", ""]
     for name, found in sorted(_more.PROPERTIES.items()):
         result = "_bool" if name.startswith("is_") else "Any"
         lines += ["    @property", f"    def {name}(self) -> {result}:", doc(found.fget, " " * 8), "        # by hand", ""]

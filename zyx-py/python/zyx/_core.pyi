@@ -5114,6 +5114,18 @@ class Tensor:
         """`split`."""
         # by hand
 
+    def i0_(self) -> Tensor:
+        """As `i0`, written into the tensor."""
+        # by hand
+
+    def conj_physical_(self) -> Tensor:
+        """As `conj_physical`, written into the tensor."""
+        # by hand
+
+    def index_reduce_(self, dim: Any, index: Any, source: Any, reduce: Any, *, include_self: Any = True) -> Tensor:
+        """As `index_reduce`, written into the tensor."""
+        # by hand
+
     @property
     def H(self) -> Any:
         """The matrix transposed: of real numbers also its conjugate."""
