@@ -47,7 +47,7 @@ fn _set_hook_history(mode: bool) -> bool {
 }
 
 /// A function that was given to `_on_gradient`.
-#[pyclass(name = "GradientHook", module = "zyx._core", frozen)]
+#[pyclass(name = "_GradientHook", module = "zyx._core", frozen)]
 #[derive(Debug)]
 struct PyHook(GradientHook);
 

@@ -263,6 +263,91 @@ def of_functions():
     return [f"from ._core import {', '.join(used)}", "", *lines]
 
 
+# Modules whose stubs are written whole from their code.
+PLAIN = """
+_types nn.init nn.utils nn.utils.rnn nn.utils.parametrize nn.utils.parametrizations optim.lr_scheduler optim.swa_utils utils.data utils.checkpoint linalg special fft func random autograd.functional accelerator cuda testing
+"""
+_KEPT_MEMBERS = ("__init__", "__call__", "__iter__", "__len__", "__getitem__", "__enter__", "__exit__")
+
+
+def typed(node):
+    """A function of Python with annotations: those that it has, else `Any`."""
+    def kind(annotation):
+        if annotation is None:
+            return "Any"
+        return annotation.value if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str) else ast.unparse(annotation)
+
+    args = node.args
+    for i, arg in enumerate([*args.posonlyargs, *args.args, *args.kwonlyargs, *filter(None, (args.vararg, args.kwarg))]):
+        is_first = i == 0 and arg.arg in ("self", "cls")
+        arg.annotation = None if is_first else ast.parse(kind(arg.annotation), mode="eval").body
+    args.defaults = [d if isinstance(d, ast.Constant) else ast.Constant(...) for d in args.defaults]
+    args.kw_defaults = [d if d is None or isinstance(d, ast.Constant) else ast.Constant(...) for d in args.kw_defaults]
+    result = "None" if node.name == "__init__" else kind(node.returns)
+    return f"def {node.name}({ast.unparse(args)}) -> {result}"
+
+
+def of_class(node, cls):
+    """The stub of a class that is written in Python."""
+    bases = [ast.unparse(base) for base in node.bases if isinstance(base, (ast.Name, ast.Attribute))]
+    bases = [base for base in bases if base.lstrip("_") == base and "." not in base]
+    if any(isinstance(member, ast.FunctionDef) and member.name == "__class_getitem__" for member in node.body):
+        bases.append("Generic[_T]")
+    lines = [f"class {node.name}({', '.join(bases)}):" if bases else f"class {node.name}:"]
+    methods = {member.name for member in node.body if isinstance(member, ast.FunctionDef)}
+    own = [t for t in ast.walk(node) if isinstance(t, ast.Attribute) and isinstance(t.ctx, ast.Store) and ast.unparse(t.value) == "self"]
+    lines += [f"    {name}: Any" for name in dict.fromkeys(t.attr for t in own) if not name.startswith("_") and name not in methods]
+    for member in node.body:
+        if isinstance(member, ast.FunctionDef) and (member.name in _KEPT_MEMBERS or not member.name.startswith("_")):
+            decorators = [ast.unparse(d) for d in member.decorator_list]
+            lines += [f"    @{d}" for d in decorators if d in ("property", "staticmethod", "classmethod") or d.endswith(".setter")]
+            text = inspect.getdoc(getattr(cls, member.name, None))
+            lines += [f"    {typed(member)}:", f'        """{re.sub(chr(92) + "s+", " ", text)}"""' if text and not member.name.startswith("__") else "        ..."]
+        elif isinstance(member, ast.Assign):
+            targets = [t.id for target in member.targets for t in ast.walk(target) if isinstance(t, ast.Name) and isinstance(t.ctx, ast.Store)]
+            lines += [f"    {target}: Any" for target in targets if not target.startswith("_") and f"    {target}: Any" not in lines]
+    if len(lines) == 1:
+        lines.append("    ...")
+    return lines
+
+
+def plain(name):
+    """The stub of a module that is written in Python."""
+    import importlib
+
+    module = importlib.import_module("zyx." + name)
+    tree, known = ast.parse(pathlib.Path(module.__file__).read_text()), set()
+    body, imports = [], []
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module != "__future__":
+            names = [alias for alias in node.names if not (alias.asname or alias.name).startswith("_")]
+            if names and (node.level or node.module.startswith("zyx")):
+                imports.append(f"from {'.' * node.level}{node.module or ''} import " + ", ".join(f"{a.name} as {a.asname or a.name}" for a in names))
+                known |= {a.asname or a.name for a in names}
+        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            known.add(node.name)
+            body += [f"{typed(node)}:", doc(getattr(module, node.name), " " * 4), ""]
+        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            known.add(node.name)
+            body += [*of_class(node, getattr(module, node.name)), ""]
+    others = [n for n in dir(module) if not n.startswith("_") and n not in known and not inspect.ismodule(getattr(module, n, None))]
+    others = [n for n in others if str(getattr(getattr(module, n, None), "__module__", "zyx")).startswith("zyx")]
+    for other in others:
+        item = getattr(module, other, None)
+        if inspect.isclass(item):
+            body += [f"class {other}:", "    def __init__(self, *args: Any, **kwargs: Any) -> None: ...", "    def __getattr__(self, name: str) -> Any: ...", ""]
+        else:
+            body += [f"def {other}(*args: Any, **kwargs: Any) -> Any: ..." if callable(item) else f"{other}: Any", ""]
+    intro = f'"""{inspect.getdoc(module).splitlines()[0]} Written by tools/python_stubs.py."""'
+    return "\n".join([intro, "", "from typing import Any, Generic, TypeVar", *sorted(imports), "", '_T = TypeVar("_T")', "", *body]).rstrip() + "\n"
+
+
+def plain_file(name):
+    """The file of a stub that is written whole."""
+    path = PACKAGE.joinpath(*name.split("."))
+    return path / "__init__.pyi" if path.is_dir() else path.with_suffix(".pyi")
+
+
 PARTS = {"_core.pyi": of_tensor, "__init__.pyi": of_module, "nn/__init__.pyi": of_layers, "optim/__init__.pyi": of_optimizers}
 
 
@@ -285,6 +370,7 @@ def stale():
     """The stubs whose part is not current."""
     found = [file for file, make in PARTS.items() if current(file, make) != (PACKAGE / file).read_text()]
     whole = PACKAGE / "nn" / "functional.pyi"
+    found += [name for name in PLAIN.split() if not plain_file(name).exists() or plain_file(name).read_text() != plain(name)]
     return found + ["nn/functional.pyi"] * (not whole.exists() or whole.read_text() != functional())
 
 
@@ -295,3 +381,5 @@ if __name__ == "__main__":
     for name, part in PARTS.items():
         (PACKAGE / name).write_text(current(name, part))
     (PACKAGE / "nn" / "functional.pyi").write_text(functional())
+    for name in PLAIN.split():
+        plain_file(name).write_text(plain(name))

@@ -1,13 +1,18 @@
 """Shapes of tensors: tuples of extents that count their elements."""
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
 class Size(tuple):
     """A shape: a tuple of extents."""
 
     __slots__ = ()
     __module__ = "zyx"
 
-    def numel(self):
+    def numel(self) -> int:
         """The number of elements."""
         n = 1
         for extent in self:
@@ -19,7 +24,7 @@ class Size(tuple):
 
     __str__ = __repr__
 
-    def __getitem__(self, i):
+    def __getitem__(self, i) -> "Any":
         found = tuple.__getitem__(self, i)
         return Size(found) if type(i) is slice else found
 
