@@ -271,3 +271,43 @@ def test_regions_that_change():
         checkpoint(other, x).sum().backward()
     with pytest.raises(TypeError, match="no function"):
         checkpoint(3)
+
+    class Hidden:
+        __slots__ = ("weight",)
+
+    hidden = Hidden()
+    hidden.weight = zyx.ones(2, requires_grad=True)
+    with pytest.raises(CheckpointError, match=r"parameters of shapes \[\(2,\)\] that are neither its arguments nor found"):
+        checkpoint(lambda x: x * hidden.weight, x).sum().backward()
+    checkpoint(lambda x, w: x * w, x, hidden.weight).sum().backward()
+    assert hidden.weight.grad.tolist() == [1, 1]
+
+
+def test_regions_take_less_memory():
+    def peak(run):
+        zyx.manual_seed(0)
+        blocks = [nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh()) for _ in range(12)]
+        optimizer = zyx.optim.SGD([p for block in blocks for p in block.parameters()], lr=0.01)
+        x, losses, device = zyx.randn(4096, 64).realize(), [], zyx.device()
+        device.reset_peak()
+        for _ in range(2):
+            h = x
+            for block in blocks:
+                h = run(block, h)
+            loss = (h * h).mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+        return losses, device.stats()["peak_bytes"]
+
+    (plain, most), (again, less) = peak(lambda block, h: block(h)), peak(lambda block, h: checkpoint(block, h))
+    print(f"peak {most} bytes, computed again {less}")
+    assert plain == pytest.approx(again, rel=1e-5) and less < 0.8 * most
+
+
+def test_parameters_that_a_region_does_not_use_have_no_gradient():
+    used, other, x = zyx.ones(2, requires_grad=True), zyx.ones(2, requires_grad=True), zyx.ones(2, requires_grad=True)
+    held = [used, other]
+    checkpoint(lambda x, y: held[0] * x, x, zyx.ones(2, requires_grad=True)).sum().backward()
+    assert used.grad.tolist() == [1, 1] == x.grad.tolist() and other.grad is None

@@ -335,7 +335,8 @@ def plain(name):
     for other in others:
         item = getattr(module, other, None)
         if inspect.isclass(item):
-            body += [f"class {other}:", "    def __init__(self, *args: Any, **kwargs: Any) -> None: ...", "    def __getattr__(self, name: str) -> Any: ...", ""]
+            base = "(Tensor)" if hasattr(item, "_dtype") else ""
+            body += [f"class {other}{base}:", "    def __init__(self, *args: Any, **kwargs: Any) -> None: ...", ""]
         else:
             body += [f"def {other}(*args: Any, **kwargs: Any) -> Any: ..." if callable(item) else f"{other}: Any", ""]
     intro = f'"""{inspect.getdoc(module).splitlines()[0]} Written by tools/python_stubs.py."""'

@@ -2,7 +2,7 @@
 
 from typing import Any, Generic, TypeVar
 from .._core import Tensor as Tensor, is_grad_enabled as is_grad_enabled
-from .._grad_mode import enable_grad as enable_grad
+from .._grad_mode import enable_grad as enable_grad, no_grad as no_grad
 from .._tree import flatten as flatten
 from ..autograd.function import Function as Function
 from ..random import fork_rng as fork_rng, get_rng_state as get_rng_state, set_rng_state as set_rng_state
