@@ -326,7 +326,12 @@ impl PyTensor {
     }
 
     /// A view of positions in the storage.
-    fn _strided(&self, extents: Vec<usize>, strides: Vec<usize>, offset: usize) -> PyResult<PyTensor> {
+    fn _strided(
+        &self,
+        extents: Vec<usize>,
+        strides: Vec<usize>,
+        offset: usize,
+    ) -> PyResult<PyTensor> {
         let layout = Layout { offset, axes: extents.into_iter().zip(strides).collect() };
         self.alias().strided(layout).map(PyTensor::shared)
     }

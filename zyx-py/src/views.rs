@@ -114,10 +114,16 @@ impl Layout {
 
     /// The position behind the last element.
     pub(crate) fn end(&self) -> usize {
-        let last = |&(extent, stride): &(usize, usize)| extent.saturating_sub(1).saturating_mul(stride);
+        let last =
+            |&(extent, stride): &(usize, usize)| extent.saturating_sub(1).saturating_mul(stride);
         match self.numel() {
             0 => 0,
-            _ => self.axes.iter().map(last).fold(self.offset, usize::saturating_add).saturating_add(1),
+            _ => self
+                .axes
+                .iter()
+                .map(last)
+                .fold(self.offset, usize::saturating_add)
+                .saturating_add(1),
         }
     }
 

@@ -63,7 +63,7 @@ def operations(torch):
         "Linear": lambda: layer(nn.Linear(4, 2), c), "Sequential": lambda: layer(nn.Sequential(nn.Linear(4, 2), nn.ReLU(), nn.Linear(2, 2)), c),
         "Conv2d": lambda: layer(nn.Conv2d(2, 3, 3), image), "BatchNorm2d": lambda: layer(nn.BatchNorm2d(2), half_image),
         "Embedding": lambda: layer(nn.Embedding(5, 4), classes), "MultiheadAttention": lambda: layer(nn.MultiheadAttention(4, 2), a, a, a),
-        "LSTM": lambda: layer(nn.LSTM(4, 3), a), "LSTM of halves": lambda: layer(nn.LSTM(4, 3), a.to(torch.bfloat16)), "GRUCell": lambda: layer(nn.GRUCell(4, 3), c),
+        "LSTM": lambda: layer(nn.LSTM(4, 3), a), "LSTM of halves": lambda: layer(nn.LSTM(4, 3), a.to(torch.bfloat16)), "RNN": lambda: layer(nn.RNN(4, 3), a), "GRU": lambda: layer(nn.GRU(4, 3), a), "GRUCell": lambda: layer(nn.GRUCell(4, 3), c),
     }  # fmt: skip
 
 

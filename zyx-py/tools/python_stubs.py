@@ -179,6 +179,10 @@ class Signature:
         """The `def` line with other names of parameters, and further parameters that are given by name."""
         names, parts = names or {}, []
         for name, kind, default, *mark in self.parts:
+            if mark == ["*"] and name in names:
+                # Given by name, it is no list of arguments.
+                parts += ["*", f"{names[name]}: {kind}"]
+                continue
             name = names.get(name, name)
             kind = "Any" if name == "generator" else kind
             text = "*" if name == "*" else "".join(mark) + name + (f": {kind}" if kind and ":" not in name else "")
@@ -199,6 +203,10 @@ def variants(signature, of_all, of_one):
         return []
     theirs = {name: known for name, known in second.items() if known and name != "keepdim"}
     found = [{name: known[min(i, len(known) - 1)] for name, known in theirs.items()} for i in range(max(map(len, theirs.values()), default=0))]
+    rest = {part[0] for part in signature.parts if part[3:] == ("*",)}
+    # A list of arguments has no name: once without it, once as one argument.
+    alone = [{name: new for name, new in names.items() if name not in rest} for names in found if rest & names.keys()]
+    found = [names for names in alone if names] + found
     return found + [{"keepdim": "keepdims"}] * bool(second.get("keepdim"))
 
 

@@ -7,7 +7,8 @@ use crate::tensor::{Tensor, behind};
 /// The ids of the trainable parameters that a tensor was computed from, each once.
 pub fn parameters(tensor: &Tensor) -> Vec<u32> {
     let tape = Tape::record_params(tensor);
-    let mut ids: Vec<u32> = tape.entries.reversed().map(|(_, entry)| entry.tensor.param_id()).collect();
+    let mut ids: Vec<u32> =
+        tape.entries.reversed().map(|(_, entry)| entry.tensor.param_id()).collect();
     ids.retain(|&id| id != 0 && id != u32::MAX);
     ids.sort_unstable();
     ids.dedup();

@@ -299,7 +299,7 @@ class Tensor:
 
     @overload
     @staticmethod
-    def zeros(*size: Shape, dtype: DTypeLike = 'float32', device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+    def zeros(*, size: Shape, dtype: DTypeLike = 'float32', device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
         # by hand
 
     @overload
@@ -309,7 +309,7 @@ class Tensor:
 
     @overload
     @staticmethod
-    def ones(*size: Shape, dtype: DTypeLike = 'float32', device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+    def ones(*, size: Shape, dtype: DTypeLike = 'float32', device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
         # by hand
 
     @overload
@@ -885,11 +885,11 @@ class Tensor:
         # view: views::reshaped(t.flatten_axes(start_axis, end_axis))
 
     @overload
-    def permute(self, *dims: AxisList) -> Tensor: ...
+    def permute(self, *, dims: AxisList) -> Tensor: ...
         # by hand
 
     @overload
-    def permute(self, *dim: AxisList) -> Tensor: ...
+    def permute(self, *, dim: AxisList) -> Tensor: ...
         # by hand
 
     @overload
@@ -911,7 +911,7 @@ class Tensor:
         # view: views::exchanged(t, if t.rank() < 2 { -1 } else { -2 }, -1, Ok(t.t()))
 
     @overload
-    def expand(self, *size: Ints) -> Tensor: ...
+    def expand(self, *, size: Ints) -> Tensor: ...
         # by hand
 
     @overload
@@ -979,11 +979,11 @@ class Tensor:
         # view: views::selected(t, axis, position, t.select_index(axis, position))
 
     @overload
-    def flip(self, *dims: Axes) -> Tensor: ...
+    def flip(self, *, dims: Axes) -> Tensor: ...
         # by hand
 
     @overload
-    def flip(self, *dim: Axes) -> Tensor: ...
+    def flip(self, *, dim: Axes) -> Tensor: ...
         # by hand
 
     @overload
@@ -1035,7 +1035,7 @@ class Tensor:
         # views: views::parts(t, axis, None, t.chunk(n, axis))
 
     @overload
-    def repeat(self, *repeats: Sizes) -> Tensor: ...
+    def repeat(self, *, repeats: Sizes) -> Tensor: ...
         # by hand
 
     @overload
@@ -1172,7 +1172,12 @@ class Tensor:
 
     @overload
     @staticmethod
-    def rand(*size: Shape, dtype: DTypeLike = 'float32', generator: Any = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+    def rand(*shape: Shape, dtype: DTypeLike = 'float32', generator: Any = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
+    @staticmethod
+    def rand(*, size: Shape, dtype: DTypeLike = 'float32', generator: Any = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
         # by hand
 
     @overload
@@ -1192,7 +1197,12 @@ class Tensor:
 
     @overload
     @staticmethod
-    def randn(*size: Shape, dtype: DTypeLike = 'float32', generator: Any = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+    def randn(*shape: Shape, dtype: DTypeLike = 'float32', generator: Any = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
+    @staticmethod
+    def randn(*, size: Shape, dtype: DTypeLike = 'float32', generator: Any = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
         # by hand
 
     @overload
@@ -1565,7 +1575,7 @@ class Tensor:
         """The rows of a matrix in reverse order: axis 0 flipped."""
 
     @overload
-    def tile(self, *dims: Sizes) -> Tensor: ...
+    def tile(self, *, dims: Sizes) -> Tensor: ...
         # by hand
 
     @overload
@@ -1745,7 +1755,7 @@ class Tensor:
         """Tensors broadcast against each other to their common shape."""
 
     @overload
-    def broadcast_to(self, *size: Shape) -> Tensor: ...
+    def broadcast_to(self, *, size: Shape) -> Tensor: ...
         # by hand
 
     @overload

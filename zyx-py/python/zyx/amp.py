@@ -1,7 +1,7 @@
 """Automatic mixed precision under the names of `torch.amp`: `autocast` and `GradScaler`.
 
-Within `autocast` some operations compute in a half (`LOW`), some in `float32` (`WIDE`), and some in the widest dtype of
-their operands (`WIDEST`). `float64` and writes in place stay as they are. The methods of `Tensor` and the functions made of
+Within `autocast` some operations compute in a half (`_LOW`), some in `float32` (`_WIDE`), and some in the widest dtype of
+their operands (`_WIDEST`). `float64` and writes in place stay as they are. The methods of `Tensor` and the functions made of
 them get their casts when a block is entered for the first time, so programs without `autocast` do nothing more than before.
 """
 
@@ -34,16 +34,16 @@ _GPU = {
     _WIDE_BY_OPTION: "cumprod cumsum log_softmax prod softmax sum vector_norm",
     _WIDEST: "addcdiv addcmul atan2 bilinear cat cross dot grid_sample index_put inner scatter_add stack tensordot vdot",
     _REFUSED: "binary_cross_entropy",
-    _RECURRENT: "recurrent",
+    _RECURRENT: "RNN GRU LSTM",
 }  # fmt: skip
 _CPU = {
     _LOW: f"{_CONVOLUTIONS} __matmul__ __rmatmul__ addbmm addmm baddbmm bmm einsum inner matmul mm multi_dot prelu scaled_dot_product_attention tensordot",
     _WIDE: f"""{_LOSSES} adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy cholesky cholesky_inverse cholesky_solve cross_entropy
         cross_entropy_weighted fft fft2 fftn grid_sample ifft ifft2 ifftn inv irfft irfft2 lstsq matrix_rank max_unpool2d max_unpool3d nanquantile pad_mode
-        pinv prod qr quantile rfft rfft2 solve stft svd svdvals tensorsolve trace triangular_solve""",
+        GRU pinv prod qr quantile rfft rfft2 solve stft svd svdvals tensorsolve trace triangular_solve""",
     _WIDEST: "cat index_copy stack",
     _AS_GIVEN: "addmv addr bilinear",
-    _RECURRENT: "recurrent",
+    _RECURRENT: "RNN LSTM",
 }  # fmt: skip
 
 
@@ -73,8 +73,8 @@ def _called(name, function, given, named):
         return function(*given, **named)
     if policy == _REFUSED:
         raise RuntimeError(
-            f"{name} and BCELoss are unsafe to autocast. Many models use a sigmoid layer right before the binary cross entropy layer. "
-            "Combine the two layers by binary_cross_entropy_with_logits or BCEWithLogitsLoss, which are safe to autocast."
+            f"{name} and BCELoss are unsafe to autocast: in halves their logarithms overflow. Take binary_cross_entropy_with_logits or "
+            "BCEWithLogitsLoss of what the sigmoid is taken of."
         )
     if policy == _LOW:
         cast, into = _ELIGIBLE, dtype
@@ -111,14 +111,20 @@ def _install():
     _names.wrap_methods({**_policies(_GPU), **_policies(_CPU)}, _casting)
     for name in ("RNN", "GRU", "LSTM"):
         layer = getattr(nn, name)
-        layer.forward = _casting("recurrent", layer.forward)
+        layer.forward = _casting(name, layer.forward)
     same, add_bias = functional._same, functional._add_bias
-    functional._same = lambda name, x, weight: None if _state.modes else same(name, x, weight)
-    functional._add_bias = lambda y, bias: add_bias(y, bias.to(y.dtype) if _state.modes and bias.dtype.name == "float32" else bias)
+    functional._same = lambda name, x, weight: None if _is_cast(x, weight) else same(name, x, weight)
+    functional._add_bias = lambda y, bias: add_bias(y, bias.to(y.dtype) if _is_cast(y, bias) else bias)
     _steps.call_with_casts = lambda name, function, given, named: _called(name, function, given, named) if _state.modes else function(*given, **named)
     _names._written_to = _plain
     _jit._mode = lambda: tuple((kind, dtype) for kind, (dtype, _) in _state.modes.items())
     _installed.append(True)
+
+
+def _is_cast(*tensors):
+    """Whether operations of low precision cast these tensors in this thread."""
+    modes = _state.modes
+    return bool(modes) and all(x.device.type in modes and x.dtype.name in _ELIGIBLE for x in tensors)
 
 
 def _plain(function, given, named):
