@@ -1,5 +1,5 @@
 //! Hooks of tensors: functions of Python that see the gradient of a tensor on its way, or that of a leaf when `backward`
-//! has collected it. `python/zyx/_tensor_hooks.py` keeps the functions and says what PyTorch says. Also the parts of
+//! has collected it. `python/zyx/_tensor_hooks.py` keeps the functions and has PyTorch's errors. Also the parts of
 //! `utils.checkpoint` that Python lacks.
 
 use crate::arguments::{Argument, TensorArg};

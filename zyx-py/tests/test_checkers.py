@@ -96,7 +96,7 @@ print(zyx.special.erf(x), zyx.linalg.norm(x), zyx.fft.rfft(x), zyx.func.grad(Cub
 q, k = x.topk(1, dim=-1), x.sort(dim=1, descending=True)
 row: zyx.Tensor = x.split(2, dim=0)[0].chunk(2, dim=1)[0].expand(2, -1).repeat(1, 2)
 '''
-# What both checkers say of a line has this in it.
+# Lines that both checkers refuse, and a pattern of their messages.
 WRONG = {
     "F.relu(x, bogus=1)": "bogus",
     "F.no_such_function(x)": "no_such_function",
@@ -120,7 +120,7 @@ WRONG = {
 
 
 def mypy(file, strict):
-    """The lines of a program that mypy refuses, and what it says."""
+    """The lines of a program that mypy refuses, and its messages."""
     pytest.importorskip("mypy")
     env = os.environ | {"MYPYPATH": str(PACKAGE)}
     found = subprocess.run([sys.executable, "-m", "mypy", "--follow-imports=silent", str(file)], capture_output=True, text=True, timeout=300, cwd=file.parent, env=env)
@@ -129,7 +129,7 @@ def mypy(file, strict):
 
 
 def pyright(file, strict):
-    """The lines of a program that pyright refuses, and what it says."""
+    """The lines of a program that pyright refuses, and its messages."""
     pytest.importorskip("pyright")
     options = {"extraPaths": [str(PACKAGE)], "include": [file.name], "typeCheckingMode": "strict" if strict else "standard",
                "reportPossiblyUnbound": False, "reportPossiblyUnboundVariable": False}

@@ -163,7 +163,7 @@ print(sorted(zyx.get_printoptions().items()), repr(zyx.tensor([1.0, 2.0])), f"{z
 zyx.set_printoptions(threshold=5, edgeitems=1, linewidth=30)
 print(zyx.arange(24.0).reshape(2, 3, 4))
 """
-# What PyTorch prints for the same program.
+# PyTorch's output for the same program.
 EXPECTED = """
 tensor([1.00, 2.50])
 tensor([1.00e-08, 1.00e+05])

@@ -24,7 +24,7 @@ def test_hooks_see_and_replace_gradients():
     assert y.retains_grad and not x.retains_grad and y.grad is None
     y.register_hook(lambda g: g + 1)
     z.backward(retain_graph=True)
-    # What is kept is the gradient after all hooks.
+    # The gradient that is kept is the one after all hooks.
     assert seen == [[4, 8]] and x.grad.tolist() == [82, 162] and y.grad.tolist() == [41, 81]
     tenfold.remove()
     tenfold.remove()

@@ -5013,7 +5013,7 @@ class Tensor:
         # by hand
 
     def map2_(self, x: Any, y: Any, callable: Any) -> Any:
-        """Every element becomes what a function of Python gives for it and the elements of two others, which broadcast."""
+        """Applies a function of Python to each element and the elements of two other tensors, which broadcast; writes the results."""
         # by hand
 
     @overload
@@ -5022,7 +5022,7 @@ class Tensor:
 
     @overload
     def map_(self, other: Any, callable: Any) -> Any:
-        """Every element becomes what a function of Python gives for it and the element of another tensor, which broadcasts."""
+        """Applies a function of Python to each element and the element of another tensor, which broadcasts; writes the results."""
         # by hand
 
     @overload

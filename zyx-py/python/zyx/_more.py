@@ -374,12 +374,12 @@ def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_g
 
 
 def map_(self, other, callable):
-    """Every element becomes what a function of Python gives for it and the element of another tensor, which broadcasts."""
+    """Applies a function of Python to each element and the element of another tensor, which broadcasts; writes the results."""
     return _mapped(self, callable, other)
 
 
 def map2_(self, x, y, callable):
-    """Every element becomes what a function of Python gives for it and the elements of two others, which broadcast."""
+    """Applies a function of Python to each element and the elements of two other tensors, which broadcast; writes the results."""
     return _mapped(self, callable, x, y)
 
 

@@ -80,7 +80,7 @@ def _form(numbers):
             return f"{n:.{digits}e}"
         return (f"{n:.0f}." if math.isfinite(n) else str(n)) if whole else f"{n:.{digits}f}"
 
-    # What is not finite may be wider.
+    # Numbers that are not finite may be wider.
     width = max((len(plain(n)) for n in numbers if n != 0 and math.isfinite(n)), default=1)
     return lambda n: plain(n).rjust(width)
 

@@ -437,8 +437,8 @@ def get_default_dtype():
 
 
 def set_default_dtype(d):
-    """Sets the dtype of floating-point numbers when none is named: of new tensors and layers, and of what operations of
-    integers give.
+    """Sets the dtype of floating-point numbers when none is named: of new tensors and layers, and of results of
+    operations that turn integers into floats.
     """
     if not isinstance(d, DType) and not isinstance(d, str):
         raise TypeError(f"invalid dtype object: only floating-point types are supported as the default type, not {d!r}")

@@ -143,7 +143,7 @@ def get_default_dtype() -> Any:
     """The dtype of floating-point numbers when none is named."""
 
 def set_default_dtype(d: Any) -> Any:
-    """Sets the dtype of floating-point numbers when none is named: of new tensors and layers, and of what operations of integers give."""
+    """Sets the dtype of floating-point numbers when none is named: of new tensors and layers, and of results of operations that turn integers into floats."""
 
 def set_default_tensor_type(t: Any) -> Any:
     """Sets the default dtype by PyTorch's name of a kind of tensor, as in `"torch.DoubleTensor"`; with `cuda` the device too."""

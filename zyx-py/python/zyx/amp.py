@@ -74,7 +74,7 @@ def _called(name, function, given, named):
     if policy == _REFUSED:
         raise RuntimeError(
             f"{name} and BCELoss are unsafe to autocast: in halves their logarithms overflow. Take binary_cross_entropy_with_logits or "
-            "BCEWithLogitsLoss of what the sigmoid is taken of."
+            "BCEWithLogitsLoss of the operand of the sigmoid."
         )
     if policy == _LOW:
         cast, into = _ELIGIBLE, dtype
@@ -222,7 +222,7 @@ def _policies_of(device_type):
 
 def custom_fwd(fwd: "Any" = None, *, device_type: str, cast_inputs: "Any" = None) -> "Any":
     """A decorator of `forward` of a `Function`: `backward` with `custom_bwd` has the same casts. With `cast_inputs` floats on that
-    type of device are cast to it, and `forward` computes without casts of its own.
+    type of device are cast to it, and `forward` computes without further casts.
     """
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)

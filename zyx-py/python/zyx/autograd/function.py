@@ -57,7 +57,7 @@ class FunctionCtx:
 
 
 class Function:
-    """An operation with a gradient of its own: derive, write `forward` and `backward` as static methods, call `apply`.
+    """An operation whose gradient the user writes: derive a class, write `forward` and `backward` as static methods, call `apply`.
 
         class Cube(zyx.autograd.Function):
             @staticmethod
@@ -87,7 +87,7 @@ class Function:
 
     @staticmethod
     def setup_context(*args: "Any", **kwargs: "Any") -> "Any":
-        """Notes in the context, of the inputs and the results, what `backward` needs."""
+        """Notes in the context the tensors and numbers that `backward` needs, of the inputs and the results."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
@@ -113,7 +113,7 @@ class Function:
         elif kwargs:
             args = _bound(cls.forward, (ctx, *args), kwargs)[1:]
         ctx.needs_input_grad = tuple(_is_differentiable(x) and (_inside.depth > 0 or x.requires_grad) for x in args)
-        # Clones share values and keep histories, whatever is written to the inputs later.
+        # Clones share values and keep histories when the inputs are written to later.
         sources = {i: x.clone() for i, x in enumerate(args) if _is_differentiable(x)} if is_grad_enabled() else {}
         with no_grad():
             if is_split:

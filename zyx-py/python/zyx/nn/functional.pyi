@@ -1373,10 +1373,10 @@ def lt_(input: Any, *args: Any, **kwargs: Any) -> Any:
     """As `lt`, written into the tensor."""
 
 def map2_(input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Every element becomes what a function of Python gives for it and the elements of two others, which broadcast."""
+    """Applies a function of Python to each element and the elements of two other tensors, which broadcast; writes the results."""
 
 def map_(input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Every element becomes what a function of Python gives for it and the element of another tensor, which broadcasts."""
+    """Applies a function of Python to each element and the element of another tensor, which broadcasts; writes the results."""
 
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: Any = 0, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Tensor:
     """How wrongly pairs are ordered."""

@@ -149,7 +149,7 @@ class _Region:
 
 class _Checkpointed(Function):
     """The results of a region, whose gradient computes it again. All its gradients are one tensor, so they are computed before
-    those of the region before it, and what is computed again is kept for one region at a time.
+    those of the region before it, and recomputed values are kept for one region at a time.
     """
 
     @staticmethod
