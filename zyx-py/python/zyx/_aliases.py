@@ -192,7 +192,6 @@ METHODS = (expand_as, view_as, reshape_as, type_as, is_floating_point, element_s
            new_empty, clamp_min, clamp_max, positive, pin_memory, cuda, rsub, fill, tensorsolve, dist)  # fmt: skip
 
 # Names of PyTorch, and how the same is written.
-HALVES = "model.to(dtype) with zyx.optim.MasterWeights and LossScaler"
 ELSEWHERE = {
     "max_values": "x.amax(dim)", "values": "x.max(dim), as x.max(axis=n) is the values alone",
     "indices": "x.max(dim), or x.argmax(dim)",
