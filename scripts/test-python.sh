@@ -24,8 +24,10 @@ environment=$place/venv
 if [ ! -x "$environment/bin/pip" ]; then
     "$python" -m venv "$environment" || skip "no virtual environment could be made"
 fi
-"$environment/bin/pip" install -q 'maturin>=1.9,<2' 'numpy>=1.24' 'pytest>=7' ml_dtypes 'array-api-strict>=2.6' ||
-    skip "maturin, numpy and pytest could not be installed"
+# Versions of type checkers report different errors, so theirs are fixed.
+"$environment/bin/pip" install -q 'maturin>=1.9,<2' 'numpy>=1.24' 'pytest>=7' ml_dtypes 'array-api-strict>=2.6' \
+    'mypy==2.4.1' 'pyright[nodejs]==1.1.414' 'einops==0.8.2' ||
+    skip "maturin, numpy, pytest, type checkers and einops could not be installed"
 
 profile=release limit=6700000
 [ "${ZYX_FULL-0}" != 1 ] || profile=wheel limit=5800000

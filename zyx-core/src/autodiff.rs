@@ -5,6 +5,8 @@
 //! fusion of forward with backward, and recomputation need nothing special. It happens before
 //! scheduling: no kernel, fused or from a library, can cut a gradient off.
 
+pub mod hooks;
+pub mod recompute;
 mod sums;
 mod tape;
 
@@ -168,6 +170,7 @@ impl Tensor {
             let parts = std::mem::take(&mut cotangents[position]);
             let _of = Attributed::to_gradient(entry.tensor.origin());
             let Some(dy) = sums::sum(parts) else { continue };
+            let dy = hooks::apply(&entry.tensor, dy)?;
             cotangents[position].push(dy.clone());
             let (true, Some(expr)) = (entry.leads, &entry.expr) else { continue };
             let leads = entry.sources.map(|source| tape.entries.leads(source));

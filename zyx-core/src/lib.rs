@@ -9,7 +9,7 @@
 //! ([`shape`]), devices ([`hal`], [`runtime`]), graphs, schedules, tensors ([`tensor`]) and gradients.
 #![forbid(unsafe_code)]
 
-mod autodiff;
+pub mod autodiff;
 mod clock;
 pub mod error;
 pub mod files;

@@ -506,6 +506,8 @@ fn step(method: &str, parameter: &Parameter) -> Result<String, String> {
                 text if text.starts_with('"') && kind.rust == "String" => {
                     format!("{text}.to_owned()")
                 }
+                // The dtype of floats when none is named can be set.
+                "\"float32\"" if kind.rust == "DTypeArg" => "DTypeArg::default()".to_owned(),
                 text if text.starts_with('"') => format!("{}::parse({text})?", kind.rust),
                 number => format!("{}::from_literal({number})", kind.rust),
             };

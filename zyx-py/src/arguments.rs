@@ -7,6 +7,7 @@
 
 use crate::data::{self, Host};
 use crate::device::DeviceArg;
+use crate::dtype::default_float;
 use crate::error::caught;
 use crate::lists::{RawBytes, each};
 use crate::tensor::PyTensor;
@@ -542,7 +543,7 @@ impl Number {
             Number::Bool(_) => DType::Bool,
             Number::Int(_) => DType::I64,
             Number::Unsigned(_) => DType::U64,
-            Number::Float(_) => DType::F32,
+            Number::Float(_) => default_float(),
         }
     }
 

@@ -2,6 +2,7 @@
 //! in shapes, an axis or none.
 
 use crate::arguments::{Number, Ready};
+use crate::dtype::default_float;
 use zyx::{DType, Device, Error, Operand as _, Result, Shape, Tensor};
 
 /// An error of an argument.
@@ -40,7 +41,7 @@ pub(crate) fn arange(
         return Ok(Tensor::arange(start, end, step, device)?.cast(to));
     }
     let (start, end, step) = (start.float(), end.float(), step.float());
-    let to = dtype.unwrap_or(DType::F32);
+    let to = dtype.unwrap_or_else(default_float);
     if (end - start) / step <= 0.0 {
         return Ok(Tensor::zeros([0], to, device));
     }

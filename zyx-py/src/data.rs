@@ -48,7 +48,7 @@ impl Host {
                         DType::U64
                     }
                     Some(dtype) => dtype,
-                    None => DType::F32,
+                    None => dtype::default_float(),
                 }
             }
         }
@@ -206,7 +206,7 @@ fn nested(object: &Bound<'_, PyAny>) -> PyResult<Host> {
         return Ok(Host::Numbers { shape, values: numbers.collect() });
     }
     let fixed = parts.iter().filter(|part| matches!(part, Host::Bytes { .. })).map(Host::dtype);
-    let dtype = fixed.reduce(DType::promote).unwrap_or(DType::F32);
+    let dtype = fixed.reduce(DType::promote).unwrap_or_else(dtype::default_float);
     let (shape, mut all) = ([&[parts.len()], &each[..]].concat(), Vec::new());
     for part in parts {
         if let Host::Bytes { bytes, .. } = part.cast(dtype)? {

@@ -3,7 +3,8 @@
 use crate::error::{caught, detached};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use std::cell::RefCell;
 use std::time::Duration;
 use zyx::{Device, OpenDevice, ProgramTime, Tuned, Tuning};
 
@@ -29,6 +30,20 @@ impl PyDevice {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (&str,)) {
         (py.get_type::<PyDevice>(), (self.0.spec(),))
+    }
+
+    /// Makes it the default device of this thread for a block.
+    fn __enter__(slf: PyRef<'_, PyDevice>) -> PyRef<'_, PyDevice> {
+        let before = DEFAULT.replace(Some(slf.0.clone()));
+        BEFORE.with_borrow_mut(|all| all.push(before));
+        slf
+    }
+
+    #[pyo3(signature = (*_problem))]
+    fn __exit__(&self, _problem: &Bound<'_, PyTuple>) {
+        if let Some(before) = BEFORE.with_borrow_mut(Vec::pop) {
+            DEFAULT.set(before);
+        }
     }
 
     /// The backend, as in `cuda`.
@@ -208,6 +223,21 @@ fn budget(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|e| PyValueError::new_err(format!("seconds: {e}")))
 }
 
+thread_local! {
+    /// The device that was set as this thread's default.
+    static DEFAULT: RefCell<Option<Device>> = const { RefCell::new(None) };
+    /// The defaults before the blocks `with device:` that this thread is in.
+    static BEFORE: RefCell<Vec<Option<Device>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Sets the default device of this thread; `None` stands for the one that is chosen without it.
+#[pyfunction]
+#[pyo3(signature = (device=None))]
+pub(crate) fn _set_default_device(device: Option<DeviceArg>) -> PyResult<()> {
+    DEFAULT.set(device.map(DeviceArg::open).transpose()?);
+    Ok(())
+}
+
 /// A device or its spec; the default device if there is none.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum DeviceArg {
@@ -223,7 +253,10 @@ impl DeviceArg {
         let device = Python::attach(|py| match self {
             DeviceArg::Open(device) => Ok(device),
             DeviceArg::Spec(spec) => detached(py, || Device::open(&spec)),
-            DeviceArg::Default => detached(py, zyx::device),
+            DeviceArg::Default => match DEFAULT.with_borrow(Clone::clone) {
+                Some(device) => Ok(device),
+                None => detached(py, zyx::device),
+            },
         })?;
         device.set_call_site(call_site);
         Ok(device)

@@ -5,7 +5,29 @@ use crate::tensor::PyTensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use zyx::DType;
+
+/// The place in [`DType::ALL`] of the dtype of floats when none is named; none: `f32`.
+static DEFAULT_FLOAT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// The dtype of floats when none is named.
+pub(crate) fn default_float() -> DType {
+    DType::ALL.get(DEFAULT_FLOAT.load(Relaxed)).copied().unwrap_or(DType::F32)
+}
+
+/// Sets the dtype of floats when none is named.
+#[pyfunction]
+fn _set_default_float(dtype: DTypeArg) {
+    let place = DType::ALL.iter().position(|&known| known == dtype.or(DType::F32));
+    DEFAULT_FLOAT.store(place.unwrap_or(usize::MAX), Relaxed);
+}
+
+/// The dtype of floats when none is named.
+#[pyfunction]
+fn _default_float() -> PyDType {
+    PyDType(default_float())
+}
 
 /// The type of a tensor's elements; there is one object for each.
 #[pyclass(name = "DType", module = "zyx", frozen, eq, hash)]
@@ -157,13 +179,15 @@ impl FromPyObject<'_, '_> for DTypeArg {
 impl Plain for DTypeArg {
     type Plain = DType;
     fn plain(self) -> PyResult<DType> {
-        Ok(self.or(DType::F32))
+        Ok(self.or(default_float()))
     }
 }
 
 /// Adds the class and an object for each dtype under both of its names.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyDType>()?;
+    module.add_function(wrap_pyfunction!(_set_default_float, module)?)?;
+    module.add_function(wrap_pyfunction!(_default_float, module)?)?;
     for &dtype in DType::ALL {
         let object = Py::new(module.py(), PyDType(dtype))?;
         module.add(dtype.name(), &object)?;

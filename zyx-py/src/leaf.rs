@@ -8,12 +8,14 @@
 
 use crate::arguments::{Argument, TensorArg};
 use crate::error::{caught, detached, shape_error};
+use crate::hooks;
 use crate::storage::{Alias, Storage};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use zyx::internals::autodiff::hooks::GradientHook;
 use zyx::{DType, Param, Result, Tensor};
 
 /// A parameter and the gradient that was collected for it.
@@ -26,6 +28,21 @@ pub(crate) struct Leaf {
     grad_version: AtomicU64,
     /// The alias that shares memory with its views, if there were any.
     alias: Mutex<Option<Arc<Alias>>>,
+    hooks: Mutex<LeafHooks>,
+}
+
+/// Functions that see the gradients of a leaf.
+#[derive(Debug, Default)]
+struct LeafHooks {
+    on_gradient: Vec<GradientHook>,
+    after_collecting: Option<Arc<Py<PyAny>>>,
+}
+
+impl Drop for Leaf {
+    fn drop(&mut self) {
+        let hooks = self.hooks.get_mut().unwrap_or_else(PoisonError::into_inner);
+        hooks.on_gradient.drain(..).for_each(GradientHook::remove);
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -74,8 +91,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Leaf {
     fn new(param: Param, id: u32) -> Arc<Leaf> {
-        let (grad, grad_version, alias) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
-        Arc::new(Leaf { param, id, grad, grad_version, alias })
+        let (grad, alias, hooks) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Leaf { param, id, grad, grad_version: AtomicU64::new(0), alias, hooks })
     }
 
     /// The alias of the whole parameter, made at the first call.
@@ -101,6 +118,21 @@ impl Leaf {
         if let Some(alias) = alias {
             alias.leave_param();
         }
+    }
+
+    /// Removes a hook when the leaf goes.
+    pub(crate) fn keep_hook(&self, hook: GradientHook) {
+        lock(&self.hooks).on_gradient.push(hook);
+    }
+
+    pub(crate) fn after_collecting(&self) -> Option<Arc<Py<PyAny>>> {
+        lock(&self.hooks).after_collecting.clone()
+    }
+
+    pub(crate) fn set_after_collecting(&self, function: Py<PyAny>) {
+        let old = lock(&self.hooks).after_collecting.replace(Arc::new(function));
+        // It is dropped without the lock, since that may run code of users.
+        drop(old);
     }
 
     /// The leaf of a parameter.
@@ -129,7 +161,7 @@ impl Leaf {
     }
 
     /// The leaf with an id, if Python holds it.
-    fn known(id: u32) -> Option<Arc<Leaf>> {
+    pub(crate) fn known(id: u32) -> Option<Arc<Leaf>> {
         let leaves = lock(&LEAVES);
         let place = leaves.binary_search_by_key(&id, |(known, _)| *known).ok()?;
         leaves[place].1.upgrade()
@@ -267,6 +299,7 @@ fn collect(
             }
         };
         leaf.set_grad(Some(grad));
+        hooks::after_collecting(&leaf)?;
     }
     Ok(())
 }
@@ -419,6 +452,7 @@ impl PyTensor {
         };
         let inputs = inputs.map(some_parameters).transpose()?;
         let retained = retain_graph.unwrap_or(create_graph);
+        let _mode = hooks::keeping_history(create_graph);
         detached(py, || collect(&loss, &cotangent, retained, create_graph, inputs.as_deref()))
     }
 }

@@ -13,7 +13,7 @@
 use crate::arguments::*;
 use crate::create::refuse;
 use crate::device::DeviceArg;
-use crate::dtype::DTypeArg;
+use crate::dtype::{DTypeArg, default_float};
 use crate::error::{caught, detached};
 use crate::outcome::Give;
 use crate::tensor::{PyParameter, PyTensor, parameter};
@@ -324,7 +324,7 @@ impl PyKvCache {
 /// Where and how the parameters of a new layer are made.
 fn init(device: Option<DeviceArg>, dtype: Option<DTypeArg>) -> PyResult<Init> {
     let device = device.unwrap_or_default().open()?;
-    let dtype = dtype.unwrap_or_default().or(DType::F32);
+    let dtype = dtype.unwrap_or_default().or(default_float());
     Ok(Init { dtype, ..Init::new(crate::rng::draw(), &device) })
 }
 

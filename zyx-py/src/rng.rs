@@ -77,6 +77,19 @@ pub(crate) fn manual_seed(seed: u64) {
     zyx::seed(seed);
 }
 
+/// The stream that calls without a generator draw from.
+#[pyfunction]
+pub(crate) fn _shared_rng() -> PyRng {
+    PyRng(SHARED.clone())
+}
+
+/// Goes on in the shared stream from the place of another.
+#[pyfunction]
+pub(crate) fn _set_shared_rng(rng: &Bound<'_, PyRng>) {
+    let place = lock(&rng.get().0).clone();
+    *lock(&SHARED) = place;
+}
+
 /// A seed drawn from the shared stream.
 pub(crate) fn draw() -> u64 {
     lock(&SHARED).next_u64()

@@ -455,6 +455,11 @@ impl Alias {
         Ok(value)
     }
 
+    /// How many elements the storage has.
+    pub(crate) fn storage_size(&self) -> usize {
+        self.storage.shape.numel()
+    }
+
     /// Where the elements are.
     pub(crate) fn layout(&self) -> Layout {
         self.path.layout(&self.storage.shape)
@@ -514,6 +519,43 @@ impl Alias {
         Ok(Alias::add(self.storage.clone(), history, path, known))
     }
 
+    /// A view of positions in the whole storage, of which all have to be there.
+    pub(crate) fn strided(&self, layout: Layout) -> PyResult<Arc<Alias>> {
+        let refused = |text: String| Err(PyRuntimeError::new_err(text));
+        let (size, end) = (self.storage.shape.numel(), layout.end());
+        if end > size {
+            let (extents, strides): (Vec<usize>, Vec<usize>) = layout.axes.iter().copied().unzip();
+            let (offset, bytes) = (layout.offset, self.storage.dtype.size());
+            return refused(format!(
+                "setStorage: sizes {extents:?}, strides {strides:?}, storage offset {offset}, and itemsize {bytes} \
+                 requiring a storage size of {} are out of bounds for storage of size {}",
+                end.saturating_mul(bytes),
+                size.saturating_mul(bytes)
+            ));
+        }
+        if self.path.has_other_bits() {
+            return refused("as_strided: a view as another dtype has no strides here".to_owned());
+        }
+        let mut state = lock(&self.storage.state);
+        let is_lost = matches!(state.latest, Latest::Unwritten)
+            && !state.aliases.iter().any(|alias| alias.layout().covers(size));
+        if is_lost {
+            return refused(
+                "as_strided: the tensor that this is a view of is gone, and its other elements with it"
+                    .to_owned(),
+            );
+        }
+        let is_recorded = is_grad_enabled();
+        let history = if is_recorded { self.history.clone() } else { History::None };
+        let version = self.storage.version(&mut state);
+        let step = Step::Strided(layout);
+        let whole = self.storage.whole(&mut state, &history);
+        drop(state);
+        let value = Python::attach(|py| caught(py, || step.apply(&whole?)))?;
+        let known = Past { version, value: Some(value) };
+        Ok(Alias::add(self.storage.clone(), history, Path::one(step), known))
+    }
+
     /// The same elements with the same history, from a value that was computed of this.
     pub(crate) fn same(&self, f: impl FnOnce(&Tensor) -> Tensor) -> Arc<Alias> {
         let (version, value) = (self.version(), f(&self.tensor()));
@@ -552,7 +594,7 @@ impl Alias {
     }
 
     /// Whether no other alias of the storage exists.
-    fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         let state = lock(&self.storage.state);
         state.aliases.iter().filter(|alias| !std::ptr::eq(&**alias, self)).count() == 0
     }

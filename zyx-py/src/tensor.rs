@@ -21,6 +21,7 @@ use crate::views::{self, Layout, Seen};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use zyx::{DType, Device, Param, Result, Tensor};
@@ -79,6 +80,11 @@ impl PyTensor {
                 Err(PyTypeError::new_err(text))
             }
         }
+    }
+
+    /// A tensor that is a leaf.
+    pub(crate) fn of_leaf(leaf: Arc<Leaf>) -> PyTensor {
+        PyTensor::of(Value::Place(leaf))
     }
 
     /// The tensor, of a parameter the one it holds now.
@@ -300,8 +306,42 @@ impl PyTensor {
 
     /// The extents of the axes.
     #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.tensor().shape().dims())
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let find = || Ok::<_, PyErr>(py.import("zyx._size")?.getattr("Size")?.unbind());
+        let size = SIZE.get_or_try_init(py, find)?.bind(py);
+        size.call1((PyTuple::new(py, self.tensor().shape().dims())?,))
+    }
+
+    /// Where the elements are in the storage: the first, the strides of the axes, and how many elements the storage has.
+    fn _layout(&self) -> (usize, Vec<usize>, usize) {
+        let alias = match &*self.value() {
+            Value::Shared(alias) => Some(alias.clone()),
+            Value::Fixed(_) | Value::Place(_) => None,
+        };
+        let t = self.tensor();
+        let layout = self.layout().unwrap_or_else(|| Layout::contiguous(t.shape()));
+        let size = alias.map_or(t.numel(), |alias| alias.storage_size());
+        (layout.offset, layout.axes.iter().map(|axis| axis.1).collect(), size)
+    }
+
+    /// A view of positions in the storage.
+    fn _strided(
+        &self,
+        extents: Vec<usize>,
+        strides: Vec<usize>,
+        offset: usize,
+    ) -> PyResult<PyTensor> {
+        let layout = Layout { offset, axes: extents.into_iter().zip(strides).collect() };
+        self.alias().strided(layout).map(PyTensor::shared)
+    }
+
+    /// Whether no other tensor shares the storage.
+    fn _is_alone(&self) -> bool {
+        match &*self.value() {
+            Value::Shared(alias) => alias.is_alone(),
+            Value::Fixed(_) | Value::Place(_) => true,
+        }
     }
 
     /// The type of the elements.

@@ -107,6 +107,26 @@ impl Layout {
         self.axes.iter().map(|axis| axis.0).product()
     }
 
+    /// Whether the elements are all that a storage of this size has.
+    pub(crate) fn covers(&self, size: usize) -> bool {
+        self.numel() == size && !self.has_overlap()
+    }
+
+    /// The position behind the last element.
+    pub(crate) fn end(&self) -> usize {
+        let last =
+            |&(extent, stride): &(usize, usize)| extent.saturating_sub(1).saturating_mul(stride);
+        match self.numel() {
+            0 => 0,
+            _ => self
+                .axes
+                .iter()
+                .map(last)
+                .fold(self.offset, usize::saturating_add)
+                .saturating_add(1),
+        }
+    }
+
     /// Whether the elements are next to each other in row-major order.
     pub(crate) fn is_contiguous(&self) -> bool {
         let mut expected = 1;

@@ -506,13 +506,15 @@ _WHY = {
     "is tested in test_distributions.py": "igamma igammac S.gammainc S.gammaincc",
     "is tested in test_sparse.py": "sparse_coo_tensor spmm to_dense to_sparse",
     "is tested in test_lu_and_antialias.py": "L.lu L.lu_factor L.lu_solve",
-    "is a setting, or tells one": "are_deterministic_algorithms_enabled get_default_device get_default_dtype get_deterministic_debug_mode get_device "
-    "get_device_module get_float32_matmul_precision get_num_interop_threads get_num_threads get_rng_state initial_seed is_anomaly_check_nan_enabled "
+    "is a setting, or tells one": "clear_autocast_cache get_autocast_dtype is_autocast_cache_enabled is_autocast_enabled are_deterministic_algorithms_enabled get_default_device get_default_dtype get_deterministic_debug_mode get_device "
+    "get_device_module get_float32_matmul_precision get_num_interop_threads get_num_threads get_printoptions get_rng_state initial_seed is_anomaly_check_nan_enabled "
     "is_anomaly_enabled is_deterministic_algorithms_warn_only_enabled is_inference is_inference_mode_enabled is_pinned is_shared "
     "is_warn_always_enabled module_load record_stream retain_grad seed set_anomaly_enabled set_default_device set_default_dtype "
-    "set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads "
+    "set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads set_printoptions "
     "set_rng_state set_warn_always storage_offset summary use_deterministic_algorithms",
     "is about memory, whose tests are in test_writes.py": "is_contiguous",
+    "is about memory, whose tests are in test_strided.py": "as_strided as_strided_scatter empty_strided new_empty_strided",
+    "is about hooks, whose tests are in test_tensor_hooks.py": "register_hook register_post_accumulate_grad_hook",
     "PyTorch has nothing like it": "decode_float8 encode_float8 einsum_path linear_recurrence",
 }
 UNCALLED = {name: why for why, names in _WHY.items() for name in names.split()}

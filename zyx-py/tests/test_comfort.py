@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 
 import numpy as np
 import pytest
@@ -146,18 +145,13 @@ def test_checkpoints():
     from zyx.utils.checkpoint import checkpoint, checkpoint_sequential
 
     layer, x = nn.Linear(3, 3), zyx.ones(2, 3, requires_grad=True)
-    with warnings.catch_warnings(record=True):
-        warnings.simplefilter("always")
-        checkpoint(lambda a, scale=1: layer(a).tanh() * scale, x, scale=2, use_reentrant=False).sum().backward()
+    checkpoint(lambda a, scale=1: layer(a).tanh() * scale, x, scale=2, use_reentrant=False).sum().backward()
     found = layer.weight.grad.numpy(copy=True)
     layer.zero_grad()
     (layer(x).tanh() * 2).sum().backward()
     np.testing.assert_allclose(layer.weight.grad.numpy(), found, rtol=1e-6)
     net = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 1))
     np.testing.assert_allclose(checkpoint_sequential(net, 2, x, use_reentrant=False).numpy(), net(x).numpy())
-    program = "import zyx, warnings\nwarnings.simplefilter('error')\nfrom zyx.utils.checkpoint import checkpoint\ncheckpoint(lambda x: x, zyx.ones(1))"
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "memory is not saved" in said.stderr
 
 
 def test_events_for_tensorboard(tmp_path):

@@ -13,7 +13,7 @@ from pytorch_names import HIDDEN, entries, is_hidden, is_write, shares
 
 F = zyx.nn.functional
 # Shares in percent that are reached; they do not fall.
-FLOORS = {"torch": 90.0, "torch.Tensor": 92.0, "torch.Tensor (in place)": 93.0, "torch.nn": 100.0, "torch.nn.functional": 100.0, "torch.optim": 94.0, "torch.optim.lr_scheduler": 100.0,
+FLOORS = {"torch": 93.0, "torch.Tensor": 93.9, "torch.Tensor (in place)": 98.5, "torch.nn": 100.0, "torch.nn.functional": 100.0, "torch.optim": 94.0, "torch.optim.lr_scheduler": 100.0,
           "torch.utils.data": 95.0}  # fmt: skip
 
 
@@ -215,19 +215,15 @@ def test_generators():
     g.manual_seed(7)
     assert zyx.rand(2).tolist() == x and zyx.initial_seed() == 7 and zyx.manual_seed(-1).initial_seed() == 2**64 - 1
     assert isinstance(zyx.seed(), int)
-    with pytest.raises(NotImplementedError, match="not told"):
-        zyx.get_rng_state()
     with pytest.raises(RuntimeError, match="bytes"):
         a.set_state(zyx.zeros(3, dtype="uint8"))
 
 
 def test_settings():
     assert zyx.get_default_dtype() == zyx.float32 and zyx.set_default_dtype(zyx.float32) is None and zyx.get_default_device() == zyx.device() and zyx.get_num_threads() >= 1
-    zyx.set_default_device(zyx.get_default_device()), zyx.set_num_threads(zyx.get_num_threads()), zyx.set_default_tensor_type("torch.FloatTensor")
-    for wrong in (lambda: zyx.set_default_dtype(zyx.float64), lambda: zyx.set_num_threads(zyx.get_num_threads() + 1), lambda: zyx.set_default_tensor_type(zyx.DoubleTensor),
-                  lambda: zyx.set_default_device("reference")):  # fmt: skip
-        with pytest.raises(NotImplementedError, match="in zyx"):
-            wrong()
+    zyx.set_default_device(None), zyx.set_num_threads(zyx.get_num_threads()), zyx.set_default_tensor_type("torch.FloatTensor")
+    with pytest.raises(NotImplementedError, match="in zyx"):
+        zyx.set_num_threads(zyx.get_num_threads() + 1)
     zyx.set_float32_matmul_precision("high")
     assert zyx.get_float32_matmul_precision() == "high"
     with pytest.raises(RuntimeError):

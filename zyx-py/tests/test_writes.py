@@ -154,7 +154,8 @@ def test_every_method_that_writes_gives_what_the_other_gives():
              "cumprod": (1,), "index_add": (0, index, zyx.tensor(b)), "index_copy": (0, index, zyx.tensor(b)), "index_fill": (0, index, 3.0), "index_put": ((index, index), zyx.tensor([1.0, 2.0], dtype="float64")),
              "lerp": (zyx.tensor(b), 0.25), "masked_fill": (zyx.tensor(a) > 0.25, 5.0), "masked_scatter": (zyx.tensor(a) > 0.25, zyx.tensor(b)), "mvlgamma": None, "polygamma": None, "put": (index, zyx.tensor([1.0, 2.0], dtype="float64")),
              "renorm": (2, 0, 0.5), "scatter": (0, index.unsqueeze(0), 4.0), "scatter_add": (0, index.unsqueeze(0), zyx.tensor(b)), "scatter_reduce": (0, index.unsqueeze(0), zyx.tensor(b), "sum"),
-             "transpose": (0, 1), "swapaxes": (0, 1), "swapdims": (0, 1), "unsqueeze": (0,), "fill": (3.0,), "requires_grad": None, "where": None, "bernoulli": None, "geometric": None, "cauchy": None, "exponential": None, "normal": None, "detach": (), "logit": (0.1,)}  # fmt: skip
+             "transpose": (0, 1), "swapaxes": (0, 1), "swapdims": (0, 1), "unsqueeze": (0,), "fill": (3.0,), "requires_grad": None, "where": None, "bernoulli": None, "geometric": None, "cauchy": None, "exponential": None, "normal": None, "detach": (), "logit": (0.1,),
+             "as_strided": None, "index_reduce": (0, index, zyx.tensor(b), "prod")}  # fmt: skip
     tried = 0
     for name in NAMES:
         bare = name[:-1]

@@ -333,13 +333,13 @@ def python_names():
     rust, package = set(methods()), STUB.parent
     core, top = STUB.read_text(), (package / "__init__.pyi").read_text()
     layers = (package / "nn" / "__init__.pyi").read_text()
-    names = bound() | set(re.findall(r"^def (\w+)", core + top, re.M)) | set(re.findall(r"^from \.(?:_grad_mode|_types|_summary|sparse) import (\w+)", top, re.M))
+    names = bound() | set(re.findall(r"^def (\w+)", core + top, re.M)) | set(re.findall(r"^from \.(?:_grad_mode|_types|_summary|sparse|amp) import (\w+)", top, re.M))
     found = {name: PYTHON_ONLY.get(name, writing(name)) for name in names - rust if not name.startswith("_")}
     found |= {name: PYTHON_ONLY.get(name) for name in set(re.findall(r"^class (\w+)", layers, re.M)) - set(types("nn"))}
     # Names in the part that `python_stubs.py` writes are made in Python.
     for text in (core, top, layers):
         written = text.split("# Written by tools/python_stubs.py from here", 1)[1].split("# to here.", 1)[0]
-        for name in re.findall(r"^ *(?:def|class) (\w+)|^from \.(?:_\w+|sparse) import (\w+)", written, re.M):
+        for name in re.findall(r"^ *(?:def|class) (\w+)|^from \.\w+ import (\w+)", written, re.M):
             name = name[0] or name[1]
             if name in found and found[name] is None:
                 found[name] = "nothing: made in Python of others"

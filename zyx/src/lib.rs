@@ -73,8 +73,8 @@ pub mod internals {
     //! tensors need none of them, and they change more often than the rest of this crate.
     pub use zyx_core::{BinaryOp, DTypeSet, Reference, TernaryOp, UnaryOp};
     pub use zyx_core::{
-        affine, cmath, codegen, decompose, dtype, error, files, hal, ir, legalize, ops, passes,
-        prepare, reference, runtime, scalar, shape, tensor, tune,
+        affine, autodiff, cmath, codegen, decompose, dtype, error, files, hal, ir, legalize, ops,
+        passes, prepare, reference, runtime, scalar, shape, tensor, tune,
     };
 }
 

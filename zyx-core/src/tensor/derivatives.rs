@@ -165,7 +165,7 @@ impl Tensor {
 /// inputs' bits: another value to the graph, the same one to everybody else. Parameters and data lie
 /// in memory anyway, so inputs that were computed suffice where there are some.
 #[track_caller]
-fn behind(inputs: &[Tensor], dy: &Tensor) -> Result<Vec<Tensor>> {
+pub(crate) fn behind(inputs: &[Tensor], dy: &Tensor) -> Result<Vec<Tensor>> {
     let computed = |x: &Tensor| x.history().expr().is_some();
     let all = !inputs.iter().any(computed);
     let late = |x: &Tensor| {

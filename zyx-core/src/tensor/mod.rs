@@ -80,6 +80,7 @@ pub use axes::Axes;
 pub use convolution::{Conv1dOptions, Conv2dOptions};
 pub use convolution_nd::{Conv3dOptions, ConvTransposeOptions};
 pub use data::Nested;
+pub(crate) use derivatives::behind;
 pub use einsum::EinsumPath;
 pub use fft::FftNorm;
 pub use grids::Indexing;
@@ -225,6 +226,11 @@ impl History {
 pub(crate) struct WeakTensor(Weak<Node>);
 
 impl WeakTensor {
+    /// Whether the tensor is still there.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
     /// The value, if the tensor is still there and that is known.
     pub(crate) fn value(&self) -> Option<Buffer> {
         self.0.upgrade().and_then(|node| Tensor(node).known_value())

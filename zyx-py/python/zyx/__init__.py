@@ -11,7 +11,7 @@ function of this module: `zyx.exp(x)` is `x.exp()`, `zyx.zeros(2, 3)` is `Tensor
 Submodules are imported at their first use: `zyx.nn`, `zyx.optim`, `zyx.linalg`, `zyx.utils` and the others of `_SUBMODULES`.
 """
 
-from . import _aliases, _core, _more, _names
+from . import _aliases, _core, _einops, _more, _names
 from ._core import *  # noqa: F403
 from ._core import Tensor, __version__, from_dlpack  # noqa: F401
 from ._functions import (  # noqa: F401
@@ -48,6 +48,7 @@ from ._jit import jit  # noqa: F401
 
 _aliases.install()
 _more.install()
+_einops.install()
 Param = _core.Parameter
 inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None
 
@@ -56,7 +57,7 @@ double, half, long, short = _core.float64, _core.float16, _core.int64, _core.int
 float, int = _core.float32, _core.int32  # noqa: A001
 
 _SUBMODULES = ("nn", "optim", "array_api", "linalg", "special", "fft", "utils", "autograd", "cuda", "onnx", "accelerator", "backends", "compiler",
-               "distributed", "distributions", "func", "hub", "random", "sparse", "testing", "types", "version")  # fmt: skip
+               "distributed", "distributions", "func", "hub", "random", "sparse", "testing", "types", "version", "amp")  # fmt: skip
 # Names of `_types`, which is loaded at the first use of one.
 _TYPES = """
 FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor BoolTensor Size dtype finfo iinfo
@@ -68,14 +69,13 @@ set_default_tensor_type get_default_device set_default_device get_num_threads se
 get_float32_matmul_precision set_float32_matmul_precision use_deterministic_algorithms are_deterministic_algorithms_enabled
 is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode get_deterministic_debug_mode set_flush_denormal set_warn_always
 is_warn_always_enabled set_anomaly_enabled is_anomaly_enabled is_anomaly_check_nan_enabled is_inference_mode_enabled get_device_module typename
-torch_version
+torch_version set_printoptions get_printoptions empty_strided celu_ rrelu_ threshold_ dropout_ alpha_dropout_ feature_dropout_ feature_alpha_dropout_
 """
+# Names of `amp`.
+_AMP = ("autocast", "GradScaler", "is_autocast_enabled", "get_autocast_dtype", "is_autocast_cache_enabled", "clear_autocast_cache")
 # Names of PyTorch's module, and how the same is written.
 _ELSEWHERE = {
     "complex64": "pairs of real and imaginary part along the last axis (zyx.fft)",
-    "autocast": _aliases.HALVES,
-    "amp": _aliases.HALVES,
-    "set_printoptions": "numpy.set_printoptions, and print x.numpy()",
     "profiler": "device.set_profiling(True) and device.profile()",
 }
 
@@ -104,6 +104,10 @@ def __getattr__(name):
         found = getattr(sparse, name)
     elif name == "summary":
         from ._summary import summary as found
+    elif name in _AMP:
+        from . import amp
+
+        found = getattr(amp, name)
     elif name in _TYPES.split():
         from . import _types
 
@@ -119,4 +123,4 @@ def __getattr__(name):
 
 def __dir__():
     methods = (name for name in dir(Tensor) if not name.startswith("_") and callable(getattr(Tensor, name)))
-    return sorted({*globals(), *_SUBMODULES, *_TYPES.split(), "load", "save", "sparse_coo_tensor", "spmm", "summary", *methods})
+    return sorted({*globals(), *_SUBMODULES, *_TYPES.split(), *_AMP, "load", "save", "sparse_coo_tensor", "spmm", "summary", *methods})

@@ -192,16 +192,11 @@ METHODS = (expand_as, view_as, reshape_as, type_as, is_floating_point, element_s
            new_empty, clamp_min, clamp_max, positive, pin_memory, cuda, rsub, fill, tensorsolve, dist)  # fmt: skip
 
 # Names of PyTorch, and how the same is written.
-HALVES = "model.to(dtype) with zyx.optim.MasterWeights and LossScaler"
 ELSEWHERE = {
     "max_values": "x.amax(dim)", "values": "x.max(dim), as x.max(axis=n) is the values alone",
     "indices": "x.max(dim), or x.argmax(dim)",
-    "register_hook": "x.with_gradient(..), or change p.grad between backward() and step()",
     "grad_fn": "nothing: gradients are computed from the graph",
     "storage": "x.to_bytes() or x.numpy()", "untyped_storage": "x.to_bytes() or x.numpy()", "data_ptr": "x.__dlpack__()",
-    "stride": "nothing: how a tensor is stored is no matter of its users",
-    "map_": "operations of tensors, as x.copy_(f(x, y))",
-    "resize_": "x = zyx.empty(shape)", "resize_as_": "x = zyx.empty_like(y)", "set_": "x.data = y",
 }  # fmt: skip
 
 

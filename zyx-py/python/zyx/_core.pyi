@@ -6,7 +6,9 @@ the parameters in order, or else what its `# rust:` line says.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
+
+from ._size import Size as _Size
 
 Scalar: TypeAlias = bool | int | float
 # Under these names where a method has the others.
@@ -44,6 +46,7 @@ MatrixNorm: TypeAlias = Literal["frobenius", "nuclear", "spectral", "columns", "
 PadMode: TypeAlias = Literal["zeros", "reflect", "replicate", "circular"] | str
 ScatterReduce: TypeAlias = Literal["sum", "prod", "mean", "amax", "amin"] | str
 Key: TypeAlias = Any
+Text: TypeAlias = str
 Generator: TypeAlias = Rng
 Bytes: TypeAlias = bytes
 
@@ -68,7 +71,7 @@ class Tensor:
     # What a tensor is.
 
     @property
-    def shape(self) -> tuple[_int, ...]:
+    def shape(self) -> _Size:
         """The extents of the axes."""
         # by hand
 
@@ -147,6 +150,11 @@ class Tensor:
         """Gradients of this number for each of `leaves`; zeros for one it does not depend on."""
         # by hand
 
+    @overload
+    def requires_grad_(self, mode: _bool = True) -> Tensor: ...
+        # by hand
+
+    @overload
     def requires_grad_(self, requires_grad: _bool = True) -> Tensor:
         """With `requires_grad` as said: a tracked leaf, or cut off from its history."""
         # by hand
@@ -230,6 +238,11 @@ class Tensor:
     def relu(self) -> Tensor:
         """`max(x, 0)`; NaN stays NaN."""
 
+    @overload
+    def leaky_relu(self, slope: _float = 0.01) -> Tensor: ...
+        # by hand
+
+    @overload
     def leaky_relu(self, negative_slope: _float = 0.01) -> Tensor:
         """`x` where positive, else `negative_slope * x`."""
 
@@ -284,14 +297,32 @@ class Tensor:
         """A tensor from little-endian bytes of its elements in row-major order."""
         # rust: Tensor::from_bytes(&data, dtype, shape, device)
 
+    @overload
+    @staticmethod
+    def zeros(*, size: Shape, dtype: DTypeLike = 'float32', device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def zeros(*shape: Shape, dtype: DTypeLike = "float32", device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
         """Zeros."""
 
+    @overload
+    @staticmethod
+    def ones(*, size: Shape, dtype: DTypeLike = 'float32', device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def ones(*shape: Shape, dtype: DTypeLike = "float32", device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
         """Ones."""
 
+    @overload
+    @staticmethod
+    def full(size: Shape, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def full(
         shape: Shape, value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False
@@ -318,6 +349,12 @@ class Tensor:
         """`start, start + step, …` up to but not including `end`, in the dtype of the numbers."""
         # rust: create::arange(start, end, step, dtype, device)
 
+    @overload
+    @staticmethod
+    def linspace(start: _float, end: _float, steps: Size = 50, dtype: DTypeLike = 'float32', device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def linspace(
         start: _float, end: _float, n: Size = 50, dtype: DTypeLike = "float32", device: DeviceLike | None = None, requires_grad: _bool = False
@@ -422,75 +459,194 @@ class Tensor:
     def trunc(self) -> Tensor:
         """Integer part."""
 
+    @overload
+    def add(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def add(self, other: Operand) -> Tensor:
         """Sum, with broadcasting and promotion."""
 
+    @overload
+    def sub(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def sub(self, other: Operand) -> Tensor:
         """Difference."""
 
+    @overload
+    def mul(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def mul(self, other: Operand) -> Tensor:
         """Product."""
 
+    @overload
+    def fmod(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def fmod(self, other: Operand) -> Tensor:
         """Remainder with the sign of the dividend (C's `fmod`)."""
 
+    @overload
+    def atan2(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def atan2(self, other: Operand) -> Tensor:
         """Angle of the point `(rhs, self)` in radians."""
 
+    @overload
+    def maximum(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def maximum(self, other: Operand) -> Tensor:
         """Elementwise larger value; NaN if either is."""
 
+    @overload
+    def minimum(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def minimum(self, other: Operand) -> Tensor:
         """Elementwise smaller value; NaN if either is."""
 
+    @overload
+    def bitwise_and(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def bitwise_and(self, other: Operand) -> Tensor:
         """Bitwise and; logical on bool."""
 
+    @overload
+    def bitwise_or(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def bitwise_or(self, other: Operand) -> Tensor:
         """Bitwise or; logical on bool."""
 
+    @overload
+    def bitwise_xor(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def bitwise_xor(self, other: Operand) -> Tensor:
         """Bitwise exclusive or; logical on bool."""
 
+    @overload
+    def shl(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def shl(self, other: Operand) -> Tensor:
         """Shift left."""
 
+    @overload
+    def shr(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def shr(self, other: Operand) -> Tensor:
         """Shift right, arithmetic on signed integers."""
 
+    @overload
+    def lt(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def lt(self, other: Operand) -> Tensor:
         """`self < rhs`, as bool."""
 
+    @overload
+    def le(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def le(self, other: Operand) -> Tensor:
         """`self <= rhs`, as bool."""
 
+    @overload
+    def eq(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def eq(self, other: Operand) -> Tensor:
         """`self == rhs`, as bool; NaN equals nothing."""
 
+    @overload
+    def ne(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def ne(self, other: Operand) -> Tensor:
         """`self != rhs`, as bool."""
 
+    @overload
+    def div(self, rhs: Operand, *, rounding_mode: Text | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def div(self, other: Operand, *, rounding_mode: Text | None = None) -> Tensor:
         """True division: integers are converted to `f32` first. Rounded down (`"floor"`) or towards zero
         (`"trunc"`) if `rounding_mode` says so, in the promoted dtype.
         """
         # rust: forms::div(t, other, rounding_mode)
 
+    @overload
+    def trunc_divide(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def trunc_divide(self, other: Operand) -> Tensor:
         """Division truncated towards zero, in the promoted dtype; an integer divided by 0 is 0."""
 
+    @overload
+    def floor_divide(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def floor_divide(self, other: Operand) -> Tensor:
         """Division rounded down, as Python's `//`; an integer divided by 0 is 0."""
 
+    @overload
+    def remainder(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def remainder(self, other: Operand) -> Tensor:
         """Remainder with the sign of the divisor, as Python's `%`; `x % 0` is `x` on integers."""
 
+    @overload
+    def pow(self, exponent: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
+    def pow(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def pow(self, other: Operand) -> Tensor:
         """`self` to the power `rhs`. An integer to a negative power is 0, unless the base is 1 or -1."""
 
+    @overload
+    def gt(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def gt(self, other: Operand) -> Tensor:
         """`self > rhs`, as bool."""
 
+    @overload
+    def ge(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def ge(self, other: Operand) -> Tensor:
         """`self >= rhs`, as bool."""
 
@@ -500,9 +656,19 @@ class Tensor:
     def logical_not(self) -> Tensor:
         """Whether each element is zero (false)."""
 
+    @overload
+    def logical_and(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def logical_and(self, other: Operand) -> Tensor:
         """Both nonzero."""
 
+    @overload
+    def logical_or(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def logical_or(self, other: Operand) -> Tensor:
         """Either nonzero."""
 
@@ -536,23 +702,48 @@ class Tensor:
 
     # index.rs
 
+    @overload
+    def gather(self, dim: Axis, index: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def gather(self, axis: Axis, index: TensorLike) -> Tensor:
         """`out[.., i, ..] = self[.., index[.., i, ..], ..]` along `axis`; `index` has the result's
         shape and at most this tensor's extent along the other axes.
         """
 
+    @overload
+    def index_select(self, dim: Axis, index: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def index_select(self, axis: Axis, index: TensorLike) -> Tensor:
         """The entries `index` (one axis) of one axis, in that order: time linear in the result."""
 
+    @overload
+    def embedding(self, indices: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def embedding(self, index: TensorLike) -> Tensor:
         """Rows of a `[vocabulary, width]` table: the shape of `index` with `width` appended."""
 
+    @overload
+    def scatter(self, dim: Axis, index: TensorLike, src: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def scatter(self, axis: Axis, index: TensorLike, src: Operand) -> Tensor:
         """This tensor with `src[.., i, ..]` written to `[.., index[.., i, ..], ..]`; of several writes
         to one place the last in row-major order holds. `src` may be a number.
         """
         # rust: forms::scatter(t, axis, &index, src)
 
+    @overload
+    def scatter_add(self, dim: Axis, index: TensorLike, src: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def scatter_add(self, axis: Axis, index: TensorLike, src: TensorLike) -> Tensor:
         """This tensor with `src[.., i, ..]` added to `[.., index[.., i, ..], ..]`."""
 
@@ -561,14 +752,33 @@ class Tensor:
 
     # linalg.rs
 
+    @overload
+    def vdot(self, rhs: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def vdot(self, other: TensorLike) -> Tensor:
         """Sum of products of two vectors; the same as `dot`, as no number is complex."""
 
+    @overload
+    def matmul(self, rhs: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def matmul(self, other: TensorLike) -> Tensor:
         """Matrix product over the last two axes; leading axes broadcast. A vector on the left is a
         row, on the right a column, and its axis disappears. Halves accumulate in `f32`.
         """
 
+    @overload
+    def dot(self, tensor: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
+    def dot(self, rhs: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def dot(self, other: TensorLike) -> Tensor:
         """Sum of the products of two vectors of equal length."""
 
@@ -656,18 +866,42 @@ class Tensor:
         """The same elements, in row-major order, with another shape."""
         # view: views::reshaped(create::reshape(t, &shape))
 
+    @overload
+    def flatten(self, start_dim: Axis = 0, end_dim: Axis = -1) -> Tensor: ...
+        # by hand
+
+    @overload
     def flatten(self, start_axis: Axis = 0, end_axis: Axis = -1) -> Tensor:
         """The axes from `start_axis` to `end_axis` (inclusive) as one; all of them if none is named."""
         # view: views::reshaped(forms::flatten(t, start_axis, end_axis))
 
+    @overload
+    def flatten_axes(self, start_dim: Axis = 0, end_dim: Axis = -1) -> Tensor: ...
+        # by hand
+
+    @overload
     def flatten_axes(self, start_axis: Axis = 0, end_axis: Axis = -1) -> Tensor:
         """The axes from `start` to `end` (inclusive) merged into one."""
         # view: views::reshaped(t.flatten_axes(start_axis, end_axis))
 
+    @overload
+    def permute(self, *, dims: AxisList) -> Tensor: ...
+        # by hand
+
+    @overload
+    def permute(self, *, dim: AxisList) -> Tensor: ...
+        # by hand
+
+    @overload
     def permute(self, *axis: AxisList) -> Tensor:
         """The axes in another order: axis `i` of the result is axis `axes[i]` of this."""
         # view: views::permuted(t, &axis, t.permute(&axis))
 
+    @overload
+    def transpose(self, dim0: Axis = -2, dim1: Axis = -1) -> Tensor: ...
+        # by hand
+
+    @overload
     def transpose(self, axis0: Axis = -2, axis1: Axis = -1) -> Tensor:
         """Two axes exchanged."""
         # view: views::exchanged(t, axis0, axis1, t.transpose(axis0, axis1))
@@ -676,14 +910,29 @@ class Tensor:
         """The last two axes exchanged; all axes reversed below rank 2 (so: unchanged)."""
         # view: views::exchanged(t, if t.rank() < 2 { -1 } else { -2 }, -1, Ok(t.t()))
 
+    @overload
+    def expand(self, *, size: Ints) -> Tensor: ...
+        # by hand
+
+    @overload
     def expand(self, *shape: Ints) -> Tensor:
         """Axes of extent 1 repeated to `shape`; missing leading axes are added."""
         # view: views::expanded(create::expand(t, &shape))
 
+    @overload
+    def unsqueeze(self, dim: Axis) -> Tensor: ...
+        # by hand
+
+    @overload
     def unsqueeze(self, axis: Axis) -> Tensor:
         """A new axis of extent 1 before `axis`; -1 adds it at the end."""
         # view: views::reshaped(t.unsqueeze(axis))
 
+    @overload
+    def squeeze(self, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def squeeze(self, axis: Axes | None = None) -> Tensor:
         """Without those of the axes that have extent 1; of all axes if none is named."""
         # view: views::reshaped(forms::squeeze(t, axis.clone()))
@@ -698,39 +947,98 @@ class Tensor:
         """The block from `ranges[i].0` up to `ranges[i].1` along each axis."""
         # view: views::shrunk(&ranges.iter().map(|range| range.0).collect::<Vec<_>>(), t.shrink(&ranges))
 
+    @overload
+    def slice(self, dim: Axis, start: Size = 0, end: Size | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def slice(self, axis: Axis, start: Size = 0, end: Size | None = None) -> Tensor:
         """The elements of one axis within a range, as `x.slice(1, 2..5)`."""
         # view: views::sliced(t, axis, start, 1, create::slice(t, axis, start, end))
 
+    @overload
+    def stride(self, dim: Axis, start: Size = 0, step: Size = 1) -> Tensor: ...
+        # by hand
+
+    @overload
+    def stride(self, dim: _int | None = None) -> Any: ...
+        # by hand
+
+    @overload
     def stride(self, axis: Axis, start: Size = 0, step: Size = 1) -> Tensor:
         """Every `step`-th element of one axis, from `start` on."""
         # view: views::sliced(t, axis, start, step, t.stride(axis, start, step))
 
+    @overload
+    def select_index(self, dim: Axis, index: Axis) -> Tensor: ...
+        # by hand
+
+    @overload
     def select_index(self, axis: Axis, position: Axis) -> Tensor:
         """One position of an axis; the axis disappears."""
         # view: views::selected(t, axis, position, t.select_index(axis, position))
 
+    @overload
+    def flip(self, *, dims: Axes) -> Tensor: ...
+        # by hand
+
+    @overload
+    def flip(self, *, dim: Axes) -> Tensor: ...
+        # by hand
+
+    @overload
     def flip(self, *axis: Axes) -> Tensor:
         """The order of elements along the axes reversed."""
 
+    @overload
+    @staticmethod
+    def cat(tensors: Tensors, dim: Axis = 0) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def cat(tensors: Tensors, axis: Axis = 0) -> Tensor:
         """Tensors joined along an existing axis; dtypes are promoted."""
 
+    @overload
+    @staticmethod
+    def stack(tensors: Tensors, dim: Axis = 0) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def stack(tensors: Tensors, axis: Axis = 0) -> Tensor:
         """Tensors of one shape joined along a new axis."""
 
+    @overload
+    def split(self, split_size: Sections, dim: Axis = 0) -> list[Tensor]: ...
+        # by hand
+
+    @overload
+    def split(self, split_size_or_sections: Sections, dim: Axis = 0) -> list[Tensor]: ...
+        # by hand
+
+    @overload
     def split(self, size: Sections, axis: Axis = 0) -> list[Tensor]:
         """Pieces of extent `size` along an axis, the last one smaller if need be; or of the extents that
         a list gives.
         """
         # views: views::parts(t, axis, None, forms::split(t, &size, axis))
 
+    @overload
+    def chunk(self, chunks: Size, dim: Axis = 0) -> list[Tensor]: ...
+        # by hand
+
+    @overload
     def chunk(self, n: Size, axis: Axis = 0) -> list[Tensor]:
         """`n` pieces along an axis, the first ones larger by one if it does not divide."""
         # views: views::parts(t, axis, None, t.chunk(n, axis))
 
+    @overload
+    def repeat(self, *, repeats: Sizes) -> Tensor: ...
+        # by hand
+
+    @overload
     def repeat(self, *times: Sizes) -> Tensor:
         """The tensor repeated `times[i]` times along each axis; more numbers than axes make new axes in
         front.
@@ -748,14 +1056,29 @@ class Tensor:
 
     # normalize.rs
 
+    @overload
+    def softmax(self, dim: Axes = -1, *, dtype: DTypeLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def softmax(self, axis: Axes = -1, *, dtype: DTypeLike | None = None) -> Tensor:
         """`exp(x) / sum(exp(x))` along axes, without overflow. A slice of only `-inf` gives NaN."""
         # rust: forms::in_dtype(t, dtype, |t| t.softmax(axis))
 
+    @overload
+    def log_softmax(self, dim: Axes = -1, *, dtype: DTypeLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def log_softmax(self, axis: Axes = -1, *, dtype: DTypeLike | None = None) -> Tensor:
         """`x - log(sum(exp(x)))` along axes: the logarithm of `softmax`, accurate where that underflows."""
         # rust: forms::in_dtype(t, dtype, |t| t.log_softmax(axis))
 
+    @overload
+    def layer_norm(self, dim: Axes = -1, weight: TensorLike | None = None, bias: TensorLike | None = None, eps: _float = 1e-05) -> Tensor: ...
+        # by hand
+
+    @overload
     def layer_norm(
         self, axis: Axes = -1, weight: TensorLike | None = None, bias: TensorLike | None = None, eps: _float = 1e-5
     ) -> Tensor:
@@ -764,6 +1087,11 @@ class Tensor:
         shape of the last axes).
         """
 
+    @overload
+    def rms_norm(self, dim: Axes = -1, weight: TensorLike | None = None, eps: _float = 1e-06) -> Tensor: ...
+        # by hand
+
+    @overload
     def rms_norm(self, axis: Axes = -1, weight: TensorLike | None = None, eps: _float = 1e-6) -> Tensor:
         """Root mean square normalisation (Zhang and Sennrich 2019): `x / sqrt(mean(x^2) + eps)` along
         `axes`, then times `weight`.
@@ -782,6 +1110,11 @@ class Tensor:
     ) -> Tensor:
         """Batch normalisation with given statistics, both `[channels]`: what a trained network does."""
 
+    @overload
+    def group_norm(self, num_groups: Size, weight: TensorLike | None = None, bias: TensorLike | None = None, eps: _float = 1e-05) -> Tensor: ...
+        # by hand
+
+    @overload
     def group_norm(
         self, groups: Size, weight: TensorLike | None = None, bias: TensorLike | None = None, eps: _float = 1e-5
     ) -> Tensor:
@@ -790,11 +1123,21 @@ class Tensor:
         both `[channels]`.
         """
 
+    @overload
+    def normalize(self, dim: Axes = -1, eps: _float = 1e-12) -> Tensor: ...
+        # by hand
+
+    @overload
     def normalize(self, axis: Axes = -1, eps: _float = 1e-12) -> Tensor:
         """Divided by the Euclidean norm along axes, or by `eps` if that is larger."""
 
     # pool.rs
 
+    @overload
+    def max_pool2d(self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def max_pool2d(
         self, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: _bool = False
     ) -> Tensor:
@@ -827,6 +1170,17 @@ class Tensor:
 
     # random.rs
 
+    @overload
+    @staticmethod
+    def rand(*shape: Shape, dtype: DTypeLike = 'float32', generator: Any = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
+    @staticmethod
+    def rand(*, size: Shape, dtype: DTypeLike = 'float32', generator: Any = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def rand(
         *shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None, requires_grad: _bool = False
@@ -841,6 +1195,17 @@ class Tensor:
     ) -> Tensor:
         """Uniform on `[low, high)`; rounding can yield `high` itself."""
 
+    @overload
+    @staticmethod
+    def randn(*shape: Shape, dtype: DTypeLike = 'float32', generator: Any = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
+    @staticmethod
+    def randn(*, size: Shape, dtype: DTypeLike = 'float32', generator: Any = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def randn(
         *shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None, requires_grad: _bool = False
@@ -866,12 +1231,24 @@ class Tensor:
         """`randint` with all of its numbers."""
         # rust: Tensor::randint(low, high, shape, dtype, &mut rng, device)
 
+    @overload
+    @staticmethod
+    def bernoulli(p: _float, shape: Shape, generator: Any = None, device: DeviceLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def bernoulli(
         p: _float, shape: Shape, rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
         """True with probability `p` (rounded to a multiple of 2^-24), as bool."""
 
+    @overload
+    @staticmethod
+    def permutation(n: Size, generator: Any = None, device: DeviceLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def permutation(n: Size, rng: Generator | None = None, device: DeviceLike | None = None) -> Tensor:
         """The numbers `0..n` in random order, as `i64`; shuffled on the host (Fisher and Yates)."""
@@ -883,69 +1260,204 @@ class Tensor:
 
     # reduce.rs
 
+    @overload
+    def sum(self, dim: Axes | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
+    def sum(self, axis: Axes | None = None, keepdims: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def sum(self, axis: Axes | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """Sum. Integers are summed in 64 bits; the sum of nothing is 0."""
         # rust: forms::in_dtype(t, dtype, |t| if keepdim { t.sum_keepdim(axis) } else { t.sum(axis) })
 
+    @overload
+    def sum_keepdim(self, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def sum_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Sum. Integers are summed in 64 bits; the sum of nothing is 0."""
 
+    @overload
+    def prod(self, dim: Axes | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
+    def prod(self, axis: Axes | None = None, keepdims: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def prod(self, axis: Axes | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """Product. Integers are multiplied in 64 bits; the product of nothing is 1."""
         # rust: forms::in_dtype(t, dtype, |t| if keepdim { t.prod_keepdim(axis) } else { t.prod(axis) })
 
+    @overload
+    def prod_keepdim(self, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def prod_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Product. Integers are multiplied in 64 bits; the product of nothing is 1."""
 
+    @overload
+    def max(self, dim: Axes | None = None, keepdim: _bool = False) -> Any: ...
+        # by hand
+
+    @overload
+    def max(self, axis: Axes | None = None, keepdims: _bool = False) -> Any: ...
+        # by hand
+
+    @overload
     def max(self, axis: Axes | None = None, keepdim: _bool = False) -> Any:
         """Largest element; NaN if there is one; `-inf` or the dtype's minimum of nothing. With one axis,
         given by place or as `dim`, the values and their positions (`i64`), as PyTorch does; as `axis`
         the values alone, as NumPy does.
         """
 
+    @overload
+    def max_keepdim(self, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def max_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Largest element; NaN if there is one; `-inf` or the dtype's minimum of nothing."""
 
+    @overload
+    def min(self, dim: Axes | None = None, keepdim: _bool = False) -> Any: ...
+        # by hand
+
+    @overload
+    def min(self, axis: Axes | None = None, keepdims: _bool = False) -> Any: ...
+        # by hand
+
+    @overload
     def min(self, axis: Axes | None = None, keepdim: _bool = False) -> Any:
         """Smallest element; NaN if there is one; `inf` or the dtype's maximum of nothing. With one axis
         values or both, see `max`.
         """
 
+    @overload
+    def min_keepdim(self, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def min_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Smallest element; NaN if there is one; `inf` or the dtype's maximum of nothing."""
 
+    @overload
+    def mean(self, dim: Axes | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
+    def mean(self, axis: Axes | None = None, keepdims: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def mean(self, axis: Axes | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """Arithmetic mean; NaN of nothing. Integers give `f32`."""
         # rust: forms::mean(t, axis, keepdim, dtype)
 
+    @overload
+    def mean_keepdim(self, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def mean_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Arithmetic mean; NaN of nothing. Integers give `f32`."""
 
+    @overload
+    def any(self, dim: Axes | None = None, keepdim: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
+    def any(self, axis: Axes | None = None, keepdims: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def any(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Whether any element is nonzero; false of nothing."""
 
+    @overload
+    def any_keepdim(self, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def any_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Whether any element is nonzero; false of nothing."""
 
+    @overload
+    def all(self, dim: Axes | None = None, keepdim: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
+    def all(self, axis: Axes | None = None, keepdims: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def all(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Whether all elements are nonzero; true of nothing."""
 
+    @overload
+    def all_keepdim(self, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def all_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Whether all elements are nonzero; true of nothing."""
 
+    @overload
+    def logsumexp(self, dim: Axes | None = None, keepdim: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
+    def logsumexp(self, axis: Axes | None = None, keepdims: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def logsumexp(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """`log(sum(exp(x)))`, without overflow."""
 
+    @overload
+    def logsumexp_keepdim(self, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def logsumexp_keepdim(self, axis: Axes | None = None) -> Tensor:
         """`log(sum(exp(x)))`, without overflow."""
 
+    @overload
+    def norm(self, p: Scalar | None = None, dim: Axes | None = None, keepdim: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
+    def norm(self, p: Scalar | None = None, axis: Axes | None = None, keepdims: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def norm(self, p: Scalar | None = None, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """The p-norm of the elements along axes; if no `p` is given, the square root of the sum of squares."""
         # rust: forms::norm(t, p, axis, keepdim)
 
+    @overload
+    def norm_keepdim(self, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def norm_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Square root of the sum of squares."""
 
+    @overload
+    def var(self, dim: Axes | None = None, correction: Size = 1, keepdim: _bool = False, *, unbiased: _bool | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
+    def var(self, axis: Axes | None = None, correction: Size = 1, keepdims: _bool = False, *, unbiased: _bool | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def var(
         self, axis: Axes | None = None, correction: Size = 1, keepdim: _bool = False, *, unbiased: _bool | None = None
     ) -> Tensor:
@@ -954,23 +1466,60 @@ class Tensor:
         """
         # rust: forms::var(t, axis, unbiased.map_or(correction, usize::from), keepdim)
 
+    @overload
+    def var_keepdim(self, dim: Axes | None = None, correction: Size = 1) -> Tensor: ...
+        # by hand
+
+    @overload
     def var_keepdim(self, axis: Axes | None = None, correction: Size = 1) -> Tensor:
         """As `var`, keeping the axes with extent 1."""
 
+    @overload
+    def std(self, dim: Axes | None = None, correction: Size = 1, keepdim: _bool = False, *, unbiased: _bool | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
+    def std(self, axis: Axes | None = None, correction: Size = 1, keepdims: _bool = False, *, unbiased: _bool | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def std(
         self, axis: Axes | None = None, correction: Size = 1, keepdim: _bool = False, *, unbiased: _bool | None = None
     ) -> Tensor:
         """Standard deviation along axes; see `var`."""
         # rust: forms::std(t, axis, unbiased.map_or(correction, usize::from), keepdim)
 
+    @overload
+    def argmax(self, dim: Axis | None = None, keepdim: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
+    def argmax(self, axis: Axis | None = None, keepdims: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def argmax(self, axis: Axis | None = None, keepdim: _bool = False) -> Tensor:
         """Position (`i64`) of the first largest element along an axis; NaN counts as largest."""
         # rust: create::arg(t, axis, keepdim, Tensor::argmax)
 
+    @overload
+    def argmin(self, dim: Axis | None = None, keepdim: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
+    def argmin(self, axis: Axis | None = None, keepdims: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def argmin(self, axis: Axis | None = None, keepdim: _bool = False) -> Tensor:
         """Position (`i64`) of the first smallest element along an axis; NaN counts as smallest."""
         # rust: create::arg(t, axis, keepdim, Tensor::argmin)
 
+    @overload
+    def cumsum(self, dim: Axis, *, dtype: DTypeLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def cumsum(self, axis: Axis, *, dtype: DTypeLike | None = None) -> Tensor:
         """Cumulative sum along an axis, in `dtype` if one is given; integers are summed in 64 bits."""
         # rust: forms::in_dtype(t, dtype, |t| t.cumsum(axis))
@@ -989,12 +1538,30 @@ class Tensor:
 
     # arrange.rs
 
+    @overload
+    def roll(self, shifts: AxisList, dims: AxisList | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
+    def roll(self, shifts: AxisList, dim: AxisList | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def roll(self, shifts: AxisList, axis: AxisList | None = None) -> Tensor:
         """Elements moved by `shifts[i]` along `axes[i]`, those that leave one end entering at the
         other. Without axes, one shift moves the flattened elements.
         """
         # rust: t.roll(&shifts, axis.unwrap_or_default())
 
+    @overload
+    def rot90(self, k: Axis = 1, dims: AxisList = (0, 1)) -> Tensor: ...
+        # by hand
+
+    @overload
+    def rot90(self, k: Axis = 1, dim: AxisList = (0, 1)) -> Tensor: ...
+        # by hand
+
+    @overload
     def rot90(self, times: Axis = 1, axis: AxisList = (0, 1)) -> Tensor:
         """Rotated by 90 degrees `times` times in the plane of two axes, from the first towards the
         second; a negative number turns the other way.
@@ -1007,11 +1574,21 @@ class Tensor:
     def flipud(self) -> Tensor:
         """The rows of a matrix in reverse order: axis 0 flipped."""
 
+    @overload
+    def tile(self, *, dims: Sizes) -> Tensor: ...
+        # by hand
+
+    @overload
     def tile(self, *times: Sizes) -> Tensor:
         """Repeated `times[i]` times along axis `i`; of `times` and the shape, the shorter gets ones in
         front.
         """
 
+    @overload
+    def repeat_interleave(self, repeats: Operand, dim: Axis | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def repeat_interleave(self, times: Operand, axis: Axis | None = None) -> Tensor:
         """Each element `times` times in a row along an axis; a vector has a number for each position, and
         their sum is read from the device.
@@ -1022,26 +1599,68 @@ class Tensor:
         """The axes of `source` moved to the places of `destination`, the others keeping their order."""
         # view: views::moved(t, &source, &destination, t.movedim(&source, &destination))
 
+    @overload
+    def swapaxes(self, axis0: Axis, axis1: Axis) -> Tensor: ...
+        # by hand
+
+    @overload
     def swapaxes(self, a: Axis, b: Axis) -> Tensor:
         """Two axes exchanged; the same as `transpose`."""
         # view: views::exchanged(t, a, b, t.swapaxes(a, b))
 
+    @overload
+    def unflatten(self, dim: Axis, sizes: Ints) -> Tensor: ...
+        # by hand
+
+    @overload
     def unflatten(self, axis: Axis, dims: Ints) -> Tensor:
         """An axis split into several of the given extents, of which one may be -1."""
         # view: views::reshaped(forms::unflatten(t, axis, &dims))
 
+    @overload
+    def unfold(self, dimension: Axis, size: Size, step: Size) -> Tensor: ...
+        # by hand
+
+    @overload
+    def unfold(self, dim: Axis, size: Size, step: Size) -> Tensor: ...
+        # by hand
+
+    @overload
     def unfold(self, axis: Axis, size: Size, step: Size) -> Tensor:
         """Windows of `size` elements, `step` apart, along an axis; their elements form a new last axis."""
         # view: views::unfolded(t, axis, size, step, t.unfold(axis, size, step))
 
+    @overload
+    def narrow(self, dim: Axis, start: Size, length: Size) -> Tensor: ...
+        # by hand
+
+    @overload
     def narrow(self, axis: Axis, start: Size, length: Size) -> Tensor:
         """`length` elements along an axis from `start` on."""
         # view: views::sliced(t, axis, start, 1, t.narrow(axis, start, length))
 
+    @overload
+    def unbind(self, dim: Axis = 0) -> list[Tensor]: ...
+        # by hand
+
+    @overload
     def unbind(self, axis: Axis = 0) -> list[Tensor]:
         """The slices along an axis, without it."""
         # views: views::entries(t, axis, t.unbind(axis))
 
+    @overload
+    def tensor_split(self, sections: Sections, dim: Axis = 0) -> list[Tensor]: ...
+        # by hand
+
+    @overload
+    def tensor_split(self, indices: Sections, dim: Axis = 0) -> list[Tensor]: ...
+        # by hand
+
+    @overload
+    def tensor_split(self, tensor_indices_or_sections: Sections, dim: Axis = 0) -> list[Tensor]: ...
+        # by hand
+
+    @overload
     def tensor_split(self, positions: Sections, axis: Axis = 0) -> list[Tensor]:
         """Pieces along an axis that begin at 0 and at each of `positions`, in order; a piece that
         would end before it begins is empty. A number instead of a list is how many pieces, the first
@@ -1049,16 +1668,43 @@ class Tensor:
         """
         # views: views::parts(t, axis, forms::starts(&positions), forms::tensor_split(t, &positions, axis))
 
+    @overload
+    def hsplit(self, sections: Sections) -> list[Tensor]: ...
+        # by hand
+
+    @overload
+    def hsplit(self, indices: Sections) -> list[Tensor]: ...
+        # by hand
+
+    @overload
     def hsplit(self, positions: Sections) -> list[Tensor]:
         """Pieces along axis 1 (axis 0 of a vector) that begin at 0 and at each of `positions`; a number is how many
         equal ones.
         """
         # views: views::parts(t, isize::from(t.rank() != 1), forms::starts(&positions), forms::equal_split("hsplit", t, &positions, isize::from(t.rank() != 1), 1))
 
+    @overload
+    def vsplit(self, sections: Sections) -> list[Tensor]: ...
+        # by hand
+
+    @overload
+    def vsplit(self, indices: Sections) -> list[Tensor]: ...
+        # by hand
+
+    @overload
     def vsplit(self, positions: Sections) -> list[Tensor]:
         """Pieces along axis 0 of two axes and more; see `hsplit`."""
         # views: views::parts(t, 0, forms::starts(&positions), forms::equal_split("vsplit", t, &positions, 0, 2))
 
+    @overload
+    def dsplit(self, sections: Sections) -> list[Tensor]: ...
+        # by hand
+
+    @overload
+    def dsplit(self, indices: Sections) -> list[Tensor]: ...
+        # by hand
+
+    @overload
     def dsplit(self, positions: Sections) -> list[Tensor]:
         """Pieces along axis 2; see `hsplit`."""
         # views: views::parts(t, 2, forms::starts(&positions), forms::equal_split("dsplit", t, &positions, 2, 3))
@@ -1067,6 +1713,11 @@ class Tensor:
         """Positions in a flattened tensor of a shape as positions along each of its axes."""
         # rust: t.unravel_index(shape).map(forms::Found::Several)
 
+    @overload
+    def split_with_sizes(self, split_sizes: Sizes, dim: Axis = 0) -> list[Tensor]: ...
+        # by hand
+
+    @overload
     def split_with_sizes(self, sizes: Sizes, axis: Axis = 0) -> list[Tensor]:
         """Pieces of the given extents along an axis."""
         # views: views::parts(t, axis, None, t.split_with_sizes(&sizes, axis))
@@ -1103,6 +1754,11 @@ class Tensor:
     def broadcast_tensors(tensors: Tensors) -> list[Tensor]:
         """Tensors broadcast against each other to their common shape."""
 
+    @overload
+    def broadcast_to(self, *, size: Shape) -> Tensor: ...
+        # by hand
+
+    @overload
     def broadcast_to(self, *shape: Shape) -> Tensor:
         """Broadcast to a shape; the same as `expand`."""
         # view: views::expanded(t.broadcast_to(shape.clone()))
@@ -1113,15 +1769,30 @@ class Tensor:
 
     # diagonal.rs
 
+    @overload
+    def diagonal(self, offset: Axis = 0, dim1: Axis = 0, dim2: Axis = 1) -> Tensor: ...
+        # by hand
+
+    @overload
     def diagonal(self, offset: Axis = 0, axis1: Axis = 0, axis2: Axis = 1) -> Tensor:
         """The diagonal of the plane of two axes as a new last axis; `offset` above the main one."""
         # view: views::diagonal_of(t, offset, axis1, axis2, t.diagonal(offset, axis1, axis2))
 
+    @overload
+    def diag_embed(self, offset: Axis = 0, dim1: Axis = -2, dim2: Axis = -1) -> Tensor: ...
+        # by hand
+
+    @overload
     def diag_embed(self, offset: Axis = 0, axis1: Axis = -2, axis2: Axis = -1) -> Tensor:
         """Matrices with the elements of the last axis on their diagonal, in the plane of `axis1` and
         `axis2` of the result, and zeros elsewhere.
         """
 
+    @overload
+    def diag(self, diagonal: Axis = 0) -> Tensor: ...
+        # by hand
+
+    @overload
     def diag(self, offset: Axis = 0) -> Tensor:
         """The diagonal of a matrix, or the matrix with a vector as its diagonal."""
 
@@ -1131,15 +1802,32 @@ class Tensor:
     def trace(self) -> Tensor:
         """Sum of the diagonal of a matrix; integers are summed in 64 bits."""
 
+    @overload
+    def diagonal_scatter(self, src: TensorLike, offset: Axis = 0, dim1: Axis = 0, dim2: Axis = 1) -> Tensor: ...
+        # by hand
+
+    @overload
     def diagonal_scatter(self, src: TensorLike, offset: Axis = 0, axis1: Axis = 0, axis2: Axis = 1) -> Tensor:
         """This tensor with `src` on its diagonal: the counterpart of `diagonal`."""
 
+    @overload
+    @staticmethod
+    def tril_indices(row: Size, col: Size, offset: Axis = 0, device: DeviceLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def tril_indices(rows: Size, columns: Size, offset: Axis = 0, device: DeviceLike | None = None) -> Tensor:
         """Row and column numbers (`i64`, `[2, n]`) of the elements of a `rows` by `columns` matrix on
         and below a diagonal, row by row.
         """
 
+    @overload
+    @staticmethod
+    def triu_indices(row: Size, col: Size, offset: Axis = 0, device: DeviceLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def triu_indices(rows: Size, columns: Size, offset: Axis = 0, device: DeviceLike | None = None) -> Tensor:
         """As `tril_indices`, on and above the diagonal."""
@@ -1157,22 +1845,48 @@ class Tensor:
 
     # grids.rs
 
+    @overload
+    @staticmethod
+    def logspace(start: _float, end: _float, steps: Size = 50, base: _float = 10.0, device: DeviceLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def logspace(
         start: _float, end: _float, n: Size = 50, base: _float = 10.0, device: DeviceLike | None = None
     ) -> Tensor:
         """`n` numbers `base^start … base^end`, their exponents evenly spaced, as `f32`."""
 
+    @overload
+    def full_like(self, fill_value: Scalar, *, dtype: DTypeLike | None = None, requires_grad: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def full_like(self, value: Scalar, *, dtype: DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
         """Every element `value`, in the shape and on the device of `self` and, if no other is given, its dtype."""
         # rust: create::full_like(t, value, dtype)
 
+    @overload
+    def rand_like(self, generator: Any = None, requires_grad: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def rand_like(self, rng: Generator | None = None, requires_grad: _bool = False) -> Tensor:
         """Uniform numbers of `0 .. 1` in shape, float dtype and on the device of `self`."""
 
+    @overload
+    def randn_like(self, generator: Any = None, requires_grad: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def randn_like(self, rng: Generator | None = None, requires_grad: _bool = False) -> Tensor:
         """Standard normal numbers in shape, float dtype and on the device of `self`."""
 
+    @overload
+    def randint_like(self, low: Int, high: Int, generator: Any = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def randint_like(self, low: Int, high: Int, rng: Generator | None = None) -> Tensor:
         """Integers of `low .. high` in shape and dtype and on the device of `self`."""
 
@@ -1184,6 +1898,11 @@ class Tensor:
     def cartesian_prod(tensors: Tensors) -> Tensor:
         """All combinations of one element of each vector, one per row, the last varying fastest."""
 
+    @overload
+    def vander(self, N: Size | None = None, increasing: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def vander(self, columns: Size | None = None, increasing: _bool = False) -> Tensor:
         """A matrix of the powers of each element of a vector, descending unless `increasing`."""
         # rust: t.vander(columns.unwrap_or(t.numel()), increasing)
@@ -1195,6 +1914,11 @@ class Tensor:
         mask reads from the device how many elements it picks.
         """
 
+    @overload
+    def index_put(self, indices: Key, values: TensorLike, accumulate: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def index_put(self, parts: Key, values: TensorLike, accumulate: _bool = False) -> Tensor:
         """This tensor with `values`, broadcast, at the places an index picks (see `index`), or added
         there if `accumulate`. Of several values for one place the last in row-major order holds.
@@ -1286,63 +2010,171 @@ class Tensor:
 
     # math_binary.rs
 
+    @overload
+    def hypot(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def hypot(self, other: Operand) -> Tensor:
         """`sqrt(x^2 + y^2)` without overflow; infinite if either is."""
 
+    @overload
+    def copysign(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def copysign(self, other: Operand) -> Tensor:
         """The magnitude of `self` with the sign of `rhs`, that of its zero included."""
 
+    @overload
+    def nextafter(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def nextafter(self, other: Operand) -> Tensor:
         """The next number of the dtype after `self` towards `rhs`."""
 
+    @overload
+    def logaddexp(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def logaddexp(self, other: Operand) -> Tensor:
         """`log(exp(x) + exp(y))` without overflow."""
 
+    @overload
+    def logaddexp2(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def logaddexp2(self, other: Operand) -> Tensor:
         """`log2(2^x + 2^y)` without overflow."""
 
+    @overload
+    def xlogy(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def xlogy(self, other: Operand) -> Tensor:
         """`x log(y)`, which is 0 where `x` is 0, unless `y` is NaN."""
 
+    @overload
+    def xlog1py(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def xlog1py(self, other: Operand) -> Tensor:
         """`x log(1 + y)`, which is 0 where `x` is 0, unless `y` is NaN."""
 
+    @overload
+    def heaviside(self, values: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
+    def heaviside(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def heaviside(self, other: Operand) -> Tensor:
         """0 below zero, 1 above it and `rhs` at zero."""
 
+    @overload
+    def gcd(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def gcd(self, other: Operand) -> Tensor:
         """Greatest common divisor, not negative; 0 of two zeros."""
 
+    @overload
+    def lcm(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def lcm(self, other: Operand) -> Tensor:
         """Least common multiple, not negative; 0 where an operand is."""
 
+    @overload
+    def fmax(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def fmax(self, other: Operand) -> Tensor:
         """Larger value, or the one that is not NaN."""
 
+    @overload
+    def fmin(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def fmin(self, other: Operand) -> Tensor:
         """Smaller value, or the one that is not NaN."""
 
+    @overload
+    def logical_xor(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def logical_xor(self, other: Operand) -> Tensor:
         """Exactly one nonzero, as bool."""
 
+    @overload
+    def ldexp(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def ldexp(self, other: Operand) -> Tensor:
         """`x 2^y`."""
 
+    @overload
+    def float_power(self, exponent: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
+    def float_power(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def float_power(self, other: Operand) -> Tensor:
         """`self` to the power `rhs`, both converted to `f64`."""
 
+    @overload
+    def bitwise_left_shift(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def bitwise_left_shift(self, other: Operand) -> Tensor:
         """Shift left; the same as `shl`."""
 
+    @overload
+    def bitwise_right_shift(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def bitwise_right_shift(self, other: Operand) -> Tensor:
         """Shift right, arithmetic on signed integers; the same as `shr`."""
 
+    @overload
+    def addcmul(self, tensor1: Operand, tensor2: Operand, value: _float = 1.0) -> Tensor: ...
+        # by hand
+
+    @overload
     def addcmul(self, x: Operand, y: Operand, value: _float = 1.0) -> Tensor:
         """`self + value * x * y`."""
 
+    @overload
+    def addcdiv(self, tensor1: Operand, tensor2: Operand, value: _float = 1.0) -> Tensor: ...
+        # by hand
+
+    @overload
     def addcdiv(self, x: Operand, y: Operand, value: _float = 1.0) -> Tensor:
         """`self + value * x / y`."""
 
+    @overload
+    def isclose(self, rhs: Operand, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def isclose(
         self, other: Operand, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False
     ) -> Tensor:
@@ -1350,11 +2182,21 @@ class Tensor:
         `equal_nan`.
         """
 
+    @overload
+    def allclose(self, rhs: Operand, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool: ...
+        # by hand
+
+    @overload
     def allclose(
         self, other: Operand, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False
     ) -> _bool:
         """Whether all pairs are close, see `isclose`. Computes and reads the answer."""
 
+    @overload
+    def equal(self, rhs: TensorLike) -> _bool: ...
+        # by hand
+
+    @overload
     def equal(self, other: TensorLike) -> _bool:
         """Whether both have one shape and equal elements. Computes and reads the answer."""
 
@@ -1365,11 +2207,21 @@ class Tensor:
         positions count from the end.
         """
 
+    @overload
+    def take_along_dim(self, indices: TensorLike, dim: Axis | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def take_along_dim(self, index: TensorLike, axis: Axis | None = None) -> Tensor:
         """The elements `[.., index[.., i, ..], ..]` along an axis; the shapes broadcast outside it.
         Without an axis, of the flattened tensors. Negative positions count from the end.
         """
 
+    @overload
+    def put(self, index: TensorLike, source: TensorLike, accumulate: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def put(self, index: TensorLike, src: TensorLike, accumulate: _bool = False) -> Tensor:
         """This tensor with `src` at positions of the flattened tensor, or added there if `accumulate`.
         Negative positions count from the end.
@@ -1380,6 +2232,11 @@ class Tensor:
         Reads their number from the device.
         """
 
+    @overload
+    def masked_scatter(self, mask: TensorLike, source: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def masked_scatter(self, mask: TensorLike, src: TensorLike) -> Tensor:
         """This tensor with the elements of `src`, in order, where `mask` holds. Where there are not
         enough of them, zero.
@@ -1408,6 +2265,11 @@ class Tensor:
         """
         # rust: t.bucketize(&boundaries, right).and_then(|x| forms::places(x, out_int32))
 
+    @overload
+    def repeat_interleave_by(self, times: TensorLike, dim: Axis | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def repeat_interleave_by(self, times: TensorLike, axis: Axis | None = None) -> Tensor:
         """Each element as often in a row along an axis as `times` says for its position. Reads the sum
         of `times` from the device.
@@ -1416,6 +2278,11 @@ class Tensor:
 
     # place.rs
 
+    @overload
+    def scatter_reduce(self, dim: Axis, index: TensorLike, src: TensorLike, reduce: ScatterReduce = 'sum', include_self: _bool = True) -> Tensor: ...
+        # by hand
+
+    @overload
     def scatter_reduce(
         self, axis: Axis, index: TensorLike, src: TensorLike, reduce: ScatterReduce = "sum", include_self: _bool = True
     ) -> Tensor:
@@ -1424,21 +2291,46 @@ class Tensor:
         outside the axis, than this tensor: only that corner of them is used.
         """
 
+    @overload
+    def index_add(self, dim: Axis, index: TensorLike, source: TensorLike, alpha: _float = 1.0) -> Tensor: ...
+        # by hand
+
+    @overload
     def index_add(self, axis: Axis, index: TensorLike, src: TensorLike, alpha: _float = 1.0) -> Tensor:
         """`alpha * src[.., i, ..]` added to `[.., index[i], ..]`."""
 
+    @overload
+    def index_copy(self, dim: Axis, index: TensorLike, source: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def index_copy(self, axis: Axis, index: TensorLike, src: TensorLike) -> Tensor:
         """This tensor with `src[.., i, ..]` at `[.., index[i], ..]`."""
 
+    @overload
+    def index_fill(self, dim: Axis, index: TensorLike, value: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def index_fill(self, axis: Axis, index: TensorLike, value: Operand) -> Tensor:
         """This tensor with `value` (converted to its dtype) at the positions of `index` along an axis."""
 
     def masked_fill(self, mask: TensorLike, value: Operand) -> Tensor:
         """This tensor with `value` (converted to its dtype) where `mask` holds; the mask broadcasts."""
 
+    @overload
+    def slice_scatter(self, src: TensorLike, dim: Axis = 0, start: Size = 0) -> Tensor: ...
+        # by hand
+
+    @overload
     def slice_scatter(self, src: TensorLike, axis: Axis = 0, start: Size = 0) -> Tensor:
         """This tensor with `src` at positions `start, start + 1, …` of an axis."""
 
+    @overload
+    def select_scatter(self, src: TensorLike, dim: Axis, index: Axis) -> Tensor: ...
+        # by hand
+
+    @overload
     def select_scatter(self, src: TensorLike, axis: Axis, position: Axis) -> Tensor:
         """This tensor with `src` as the slice at one position of an axis."""
 
@@ -1462,6 +2354,11 @@ class Tensor:
     def tanhshrink(self) -> Tensor:
         """`x - tanh(x)`."""
 
+    @overload
+    def hardtanh(self, min: _float = -1.0, max: _float = 1.0) -> Tensor: ...
+        # by hand
+
+    @overload
     def hardtanh(self, min_val: _float = -1.0, max_val: _float = 1.0) -> Tensor:
         """`min(max(x, min), max)`: the activation of straight lines; -1 and 1 are usual."""
 
@@ -1482,9 +2379,19 @@ class Tensor:
         axis 1 (channels).
         """
 
+    @overload
+    def glu(self, dim: Axis = -1) -> Tensor: ...
+        # by hand
+
+    @overload
     def glu(self, axis: Axis = -1) -> Tensor:
         """The first half along an axis, multiplied by the sigmoid of the second."""
 
+    @overload
+    def softmin(self, dim: Axes = -1) -> Tensor: ...
+        # by hand
+
+    @overload
     def softmin(self, axis: Axes = -1) -> Tensor:
         """The probabilities of `softmax` for small elements: softmax of `-x`."""
 
@@ -1545,19 +2452,51 @@ class Tensor:
 
     # distance.rs
 
+    @overload
+    def vector_norm(self, p: _float = 2.0, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def vector_norm(self, p: _float = 2.0, axis: Axes | None = None) -> Tensor:
         """The p-norm `(sum |x|^p)^(1/p)` of the vectors along axes; `p` may be infinite (the largest
         magnitude), minus infinite (the smallest) or 0 (how many elements are not 0).
         """
 
+    @overload
+    def cosine_similarity(self, x2: TensorLike, dim: Axis = 1, eps: _float = 1e-08) -> Tensor: ...
+        # by hand
+
+    @overload
+    def cosine_similarity(self, rhs: TensorLike, dim: Axis = 1, eps: _float = 1e-08) -> Tensor: ...
+        # by hand
+
+    @overload
     def cosine_similarity(self, other: TensorLike, axis: Axis = 1, eps: _float = 1e-8) -> Tensor:
         """The cosine of the angle between vectors along an axis: their product divided by both
         lengths, each held at least `eps`. Shapes broadcast; the axis goes.
         """
 
+    @overload
+    def pairwise_distance(self, x2: TensorLike, p: _float = 2.0, eps: _float = 1e-06) -> Tensor: ...
+        # by hand
+
+    @overload
+    def pairwise_distance(self, rhs: TensorLike, p: _float = 2.0, eps: _float = 1e-06) -> Tensor: ...
+        # by hand
+
+    @overload
     def pairwise_distance(self, other: TensorLike, p: _float = 2.0, eps: _float = 1e-6) -> Tensor:
         """The p-norm of `self - other + eps` along the last axis, which goes. Shapes broadcast."""
 
+    @overload
+    def cdist(self, x2: TensorLike, p: _float = 2.0) -> Tensor: ...
+        # by hand
+
+    @overload
+    def cdist(self, rhs: TensorLike, p: _float = 2.0) -> Tensor: ...
+        # by hand
+
+    @overload
     def cdist(self, other: TensorLike, p: _float = 2.0) -> Tensor:
         """The p-norm distances of every row of `[.., n, d]` to every row of `[.., m, d]`, as `[.., n,
         m]`; leading axes broadcast.
@@ -1681,6 +2620,15 @@ class Tensor:
         """
         # rust: t.triplet_margin_loss(&positive, &negative, TripletMargin { margin, p, eps, swap, reduction })
 
+    @overload
+    def cosine_embedding_loss(self, input2: TensorLike, target: TensorLike, margin: _float = 0.0, reduction: Reduction = 'mean') -> Tensor: ...
+        # by hand
+
+    @overload
+    def cosine_embedding_loss(self, rhs: TensorLike, target: TensorLike, margin: _float = 0.0, reduction: Reduction = 'mean') -> Tensor: ...
+        # by hand
+
+    @overload
     def cosine_embedding_loss(
         self, other: TensorLike, target: TensorLike, margin: _float = 0.0, reduction: Reduction = "mean"
     ) -> Tensor:
@@ -1688,6 +2636,15 @@ class Tensor:
         vectors along the last axis.
         """
 
+    @overload
+    def margin_ranking_loss(self, input2: TensorLike, target: TensorLike, margin: _float = 0.0, reduction: Reduction = 'mean') -> Tensor: ...
+        # by hand
+
+    @overload
+    def margin_ranking_loss(self, rhs: TensorLike, target: TensorLike, margin: _float = 0.0, reduction: Reduction = 'mean') -> Tensor: ...
+        # by hand
+
+    @overload
     def margin_ranking_loss(
         self, other: TensorLike, target: TensorLike, margin: _float = 0.0, reduction: Reduction = "mean"
     ) -> Tensor:
@@ -1751,11 +2708,21 @@ class Tensor:
         """
         # rust: t.col2im(output, Pool { stride, padding, dilation, ..Pool::new(kernel) })
 
+    @overload
+    def pixel_shuffle(self, upscale_factor: Size) -> Tensor: ...
+        # by hand
+
+    @overload
     def pixel_shuffle(self, r: Size) -> Tensor:
         """`[.., channels * r^2, height, width]` as `[.., channels, height * r, width * r]`: sub-pixel
         positions taken from channels (Shi et al. 2016).
         """
 
+    @overload
+    def pixel_unshuffle(self, downscale_factor: Size) -> Tensor: ...
+        # by hand
+
+    @overload
     def pixel_unshuffle(self, r: Size) -> Tensor:
         """`pixel_shuffle` undone: `[.., channels, height * r, width * r]` as `[.., channels * r^2,
         height, width]`.
@@ -1766,21 +2733,41 @@ class Tensor:
 
     # pool_nd.rs
 
+    @overload
+    def max_pool1d(self, kernel_size: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def max_pool1d(
         self, kernel: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: _bool = False
     ) -> Tensor:
         """The largest element of each window over the last axis; see `max_pool2d`."""
         # rust: t.max_pool1d(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
 
+    @overload
+    def avg_pool1d(self, kernel_size: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor: ...
+        # by hand
+
+    @overload
     def avg_pool1d(
         self, kernel: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: _bool = False, count_include_pad: _bool = True
     ) -> Tensor:
         """The mean of each window over the last axis; see `avg_pool2d`."""
         # rust: t.avg_pool1d(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, count_include_pad, ..Pool::new(kernel) })
 
+    @overload
+    def adaptive_avg_pool1d(self, output_size: One) -> Tensor: ...
+        # by hand
+
+    @overload
     def adaptive_avg_pool1d(self, output: One) -> Tensor:
         """Means over the last axis, of extents `output` then; see `adaptive_avg_pool2d`."""
 
+    @overload
+    def max_pool3d(self, kernel_size: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def max_pool3d(
         self, kernel: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: _bool = False
     ) -> Tensor:
@@ -1796,6 +2783,11 @@ class Tensor:
     def adaptive_avg_pool3d(self, output: Triple) -> Tensor:
         """Means over the last three axes, of extents `output` then; see `adaptive_avg_pool2d`."""
 
+    @overload
+    def adaptive_max_pool1d(self, output_size: One) -> Tensor: ...
+        # by hand
+
+    @overload
     def adaptive_max_pool1d(self, output: One) -> Tensor:
         """Largest elements over the last axis, of extents `output` then, of the same pieces as those
         of `adaptive_avg_pool2d`.
@@ -1807,6 +2799,11 @@ class Tensor:
         """`(sum x^p)^(1/p)` of each window over the last axis, with gradient 0 where that is 0."""
         # rust: t.lp_pool1d(p, Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
 
+    @overload
+    def max_pool1d_with_indices(self, kernel_size: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: _bool = False) -> tuple[Tensor, Tensor]: ...
+        # by hand
+
+    @overload
     def max_pool1d_with_indices(
         self, kernel: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: _bool = False
     ) -> tuple[Tensor, Tensor]:
@@ -1831,6 +2828,11 @@ class Tensor:
         """`(sum x^p)^(1/p)` of each window over the last two axes, with gradient 0 where that is 0."""
         # rust: t.lp_pool2d(p, Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
 
+    @overload
+    def max_pool2d_with_indices(self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: _bool = False) -> tuple[Tensor, Tensor]: ...
+        # by hand
+
+    @overload
     def max_pool2d_with_indices(
         self, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: _bool = False
     ) -> tuple[Tensor, Tensor]:
@@ -1855,6 +2857,11 @@ class Tensor:
         """`(sum x^p)^(1/p)` of each window over the last three axes, with gradient 0 where that is 0."""
         # rust: t.lp_pool3d(p, Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
 
+    @overload
+    def max_pool3d_with_indices(self, kernel_size: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: _bool = False) -> tuple[Tensor, Tensor]: ...
+        # by hand
+
+    @overload
     def max_pool3d_with_indices(
         self, kernel: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: _bool = False
     ) -> tuple[Tensor, Tensor]:
@@ -1870,36 +2877,89 @@ class Tensor:
 
     # products.rs
 
+    @overload
+    def tensordot(self, rhs: TensorLike, dim: AxisList, other_axes: AxisList) -> Tensor: ...
+        # by hand
+
+    @overload
     def tensordot(self, other: TensorLike, axis: AxisList, other_axes: AxisList) -> Tensor:
         """Sum of products over given axes of both, paired in order: the result has the other axes of
         `self`, then those of `other`.
         """
 
+    @overload
+    def outer(self, vec2: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
+    def outer(self, rhs: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def outer(self, other: TensorLike) -> Tensor:
         """Every product of an element of one vector and one of another: `[n, m]`."""
 
+    @overload
+    def inner(self, rhs: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def inner(self, other: TensorLike) -> Tensor:
         """Sum of products over the last axes; the product of all elements with a scalar operand."""
 
+    @overload
+    def kron(self, rhs: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def kron(self, other: TensorLike) -> Tensor:
         """Kronecker's product: every element of `self` times all of `other`, as blocks. The operand
         with fewer axes gets leading ones.
         """
 
+    @overload
+    def cross(self, rhs: TensorLike, dim: Axis = -1) -> Tensor: ...
+        # by hand
+
+    @overload
     def cross(self, other: TensorLike, axis: Axis = -1) -> Tensor:
         """The vector product of vectors of three elements along an axis; shapes broadcast."""
 
+    @overload
+    def bmm(self, mat2: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
+    def bmm(self, rhs: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def bmm(self, other: TensorLike) -> Tensor:
         """Matrix products of batches: `[b, n, k]` times `[b, k, m]`, without broadcasting."""
 
+    @overload
+    def mv(self, vec: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def mv(self, vector: TensorLike) -> Tensor:
         """A matrix `[n, k]` times a vector `[k]`."""
 
+    @overload
+    def addmm(self, mat1: TensorLike, mat2: TensorLike, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor: ...
+        # by hand
+
+    @overload
     def addmm(self, a: TensorLike, b: TensorLike, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
         """`beta self + alpha a b` of matrices `a` and `b`; `self` broadcasts. With `beta` 0, `self` is
         not looked at: its NaN do not come through.
         """
 
+    @overload
+    def baddbmm(self, batch1: TensorLike, batch2: TensorLike, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor: ...
+        # by hand
+
+    @overload
     def baddbmm(self, a: TensorLike, b: TensorLike, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
         """`beta self + alpha a b` of batches of matrices `[b, n, k]` and `[b, k, m]`; see `addmm`."""
 
@@ -1909,11 +2969,22 @@ class Tensor:
         last too (a column).
         """
 
+    @overload
+    def vecdot(self, rhs: TensorLike, dim: Axis = -1) -> Tensor: ...
+        # by hand
+
+    @overload
     def vecdot(self, other: TensorLike, axis: Axis = -1) -> Tensor:
         """Sum of products of vectors along an axis; shapes broadcast."""
 
     # distributions.rs
 
+    @overload
+    @staticmethod
+    def normal(mean: _float, std: _float, size: Shape, dtype: DTypeLike = 'float32', generator: Any = None, device: DeviceLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def normal(
         mean: _float, std: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
@@ -1976,6 +3047,12 @@ class Tensor:
         attempts the first inside counts, and a uniform number where none is.
         """
 
+    @overload
+    @staticmethod
+    def poisson(rate: _float, shape: Shape, dtype: DTypeLike = 'float32', generator: Any = None, device: DeviceLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def poisson(
         rate: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
@@ -1997,12 +3074,22 @@ class Tensor:
         `concentration`.
         """
 
+    @overload
+    def gumbel_softmax(self, tau: _float = 1.0, hard: _bool = False, dim: Axis = -1, rng: Generator | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def gumbel_softmax(self, tau: _float = 1.0, hard: _bool = False, axis: Axis = -1, rng: Generator | None = None) -> Tensor:
         """Samples of the classes along an axis whose logits these are, made differentiable: softmax of logits and
         Gumbel noise, divided by the temperature `tau`. If `hard`, 1 at the largest and 0 elsewhere, with the gradient
         of the soft ones.
         """
 
+    @overload
+    def multinomial(self, num_samples: Size, replacement: _bool = False, generator: Any = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def multinomial(self, samples: Size, replacement: _bool = False, rng: Generator | None = None) -> Tensor:
         """Class numbers (`i64`) drawn with probabilities proportional to weights `[classes]` or `[n,
         classes]`: `[samples]` or `[n, samples]`, with replacement or without. Without, no more than
@@ -2012,20 +3099,40 @@ class Tensor:
 
     # fft.rs
 
+    @overload
+    def fft(self, n: Size | None = None, dim: Axis = -1, norm: FftNorm = 'backward') -> Tensor: ...
+        # by hand
+
+    @overload
     def fft(self, n: Size | None = None, axis: Axis = -1, norm: FftNorm = "backward") -> Tensor:
         """The discrete Fourier transform of complex `[.., n, .., 2]` along an axis, which is counted
         without the last: `y[k] = sum x[j] exp(-2 pi i j k / n)`. With `n` the axis is cut or padded
         with zeros to that length before.
         """
 
+    @overload
+    def ifft(self, n: Size | None = None, dim: Axis = -1, norm: FftNorm = 'backward') -> Tensor: ...
+        # by hand
+
+    @overload
     def ifft(self, n: Size | None = None, axis: Axis = -1, norm: FftNorm = "backward") -> Tensor:
         """The inverse of `fft`."""
 
+    @overload
+    def rfft(self, n: Size | None = None, dim: Axis = -1, norm: FftNorm = 'backward') -> Tensor: ...
+        # by hand
+
+    @overload
     def rfft(self, n: Size | None = None, axis: Axis = -1, norm: FftNorm = "backward") -> Tensor:
         """The transform of real numbers along an axis: the first `n / 2 + 1` elements of the complex
         one, the others being their conjugates; a last axis of two is added.
         """
 
+    @overload
+    def irfft(self, n: Size | None = None, dim: Axis = -1, norm: FftNorm = 'backward') -> Tensor: ...
+        # by hand
+
+    @overload
     def irfft(self, n: Size | None = None, axis: Axis = -1, norm: FftNorm = "backward") -> Tensor:
         """The inverse of `rfft`: `n` real numbers (by default `2 (m - 1)` of `m` elements). Imaginary
         parts that the transform of real numbers cannot have are ignored.
@@ -2043,15 +3150,35 @@ class Tensor:
     def irfft2(self, n: Size | None = None, norm: FftNorm = "backward") -> Tensor:
         """The inverse of `rfft2`, with `n` elements along the last axis (by default `2 (m - 1)` of `m`)."""
 
+    @overload
+    def fftn(self, dim: AxisList, norm: FftNorm = 'backward') -> Tensor: ...
+        # by hand
+
+    @overload
     def fftn(self, axis: AxisList, norm: FftNorm = "backward") -> Tensor:
         """`fft` along several axes, counted without the last."""
 
+    @overload
+    def ifftn(self, dim: AxisList, norm: FftNorm = 'backward') -> Tensor: ...
+        # by hand
+
+    @overload
     def ifftn(self, axis: AxisList, norm: FftNorm = "backward") -> Tensor:
         """`ifft` along several axes, counted without the last."""
 
+    @overload
+    def fftshift(self, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def fftshift(self, axis: Axes | None = None) -> Tensor:
         """The halves of axes exchanged, so that frequency 0 moves to the middle."""
 
+    @overload
+    def ifftshift(self, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def ifftshift(self, axis: Axes | None = None) -> Tensor:
         """`fftshift` undone."""
 
@@ -2065,6 +3192,11 @@ class Tensor:
     def rfftfreq(n: Size, spacing: _float = 1.0, device: DeviceLike | None = None) -> Tensor:
         """The frequencies of a real transform: those of `fftfreq` that are not negative."""
 
+    @overload
+    def stft(self, n_fft: Size, hop_length: Size | None = None, window: TensorLike | None = None, center: _bool = True) -> Tensor: ...
+        # by hand
+
+    @overload
     def stft(
         self, n_fft: Size, hop: Size | None = None, window: TensorLike | None = None, center: _bool = True
     ) -> Tensor:
@@ -2073,6 +3205,11 @@ class Tensor:
         """
         # rust: t.stft(Stft { hop: hop.unwrap_or((n_fft / 4).max(1)), window: window.as_ref(), center, ..Stft::new(n_fft) })
 
+    @overload
+    def istft(self, n_fft: Size, hop_length: Size | None = None, window: TensorLike | None = None, center: _bool = True, length: Size | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def istft(
         self, n_fft: Size, hop: Size | None = None, window: TensorLike | None = None, center: _bool = True, length: Size | None = None
     ) -> Tensor:
@@ -2081,6 +3218,12 @@ class Tensor:
         """
         # rust: t.istft(Stft { hop: hop.unwrap_or((n_fft / 4).max(1)), window: window.as_ref(), center, ..Stft::new(n_fft) }, length)
 
+    @overload
+    @staticmethod
+    def hann_window(window_length: Size, periodic: _bool = True, dtype: DTypeLike = 'float32', device: DeviceLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def hann_window(
         n: Size, periodic: _bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
@@ -2089,24 +3232,48 @@ class Tensor:
         in `f64` and rounded once.
         """
 
+    @overload
+    @staticmethod
+    def hamming_window(window_length: Size, periodic: _bool = True, dtype: DTypeLike = 'float32', device: DeviceLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def hamming_window(
         n: Size, periodic: _bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
     ) -> Tensor:
         """Hamming's window: `0.54 - 0.46 cos(2 pi i / m)`; see `hann_window`."""
 
+    @overload
+    @staticmethod
+    def bartlett_window(window_length: Size, periodic: _bool = True, dtype: DTypeLike = 'float32', device: DeviceLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def bartlett_window(
         n: Size, periodic: _bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
     ) -> Tensor:
         """Bartlett's window, a triangle: `1 - |2 i / m - 1|`; see `hann_window`."""
 
+    @overload
+    @staticmethod
+    def kaiser_window(window_length: Size, periodic: _bool = True, beta: _float = 12.0, dtype: DTypeLike = 'float32', device: DeviceLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def kaiser_window(
         n: Size, periodic: _bool = True, beta: _float = 12.0, dtype: DTypeLike = "float32", device: DeviceLike | None = None
     ) -> Tensor:
         """Kaiser's window: `I0(beta sqrt(1 - x^2)) / I0(beta)` with `x = 2 i / m - 1`; see `hann_window`."""
 
+    @overload
+    @staticmethod
+    def blackman_window(window_length: Size, periodic: _bool = True, dtype: DTypeLike = 'float32', device: DeviceLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     @staticmethod
     def blackman_window(
         n: Size, periodic: _bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
@@ -2129,6 +3296,11 @@ class Tensor:
         """
         # rust: forms::triangular_solve(t, &A, upper, transpose, unitriangular)
 
+    @overload
+    def cholesky_solve(self, input2: TensorLike, upper: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def cholesky_solve(self, L: TensorLike, upper: _bool = False) -> Tensor:
         """`x` of `a x = self` with `a` given by Cholesky's factor, in PyTorch's order: the right side
         first, then lower triangular `L` with `a = L L^T`, or upper with `L^T L`.
@@ -2182,6 +3354,11 @@ class Tensor:
         there are at least as many rows as columns; otherwise the shortest `x` that solves it.
         """
 
+    @overload
+    def pinv(self, rcond: _float | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def pinv(self, rtol: _float | None = None) -> Tensor:
         """The pseudo-inverse (Moore and Penrose), without the singular values below `rtol` times the
         largest; by default the larger extent times the rounding of the dtype.
@@ -2204,21 +3381,47 @@ class Tensor:
 
     # cumulative.rs
 
+    @overload
+    def cumprod(self, dim: Axis, *, dtype: DTypeLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def cumprod(self, axis: Axis, *, dtype: DTypeLike | None = None) -> Tensor:
         """Cumulative product along an axis, in `dtype` if one is given; integers are multiplied in 64 bits."""
         # rust: forms::in_dtype(t, dtype, |t| t.cumprod(axis))
 
+    @overload
+    def cummax(self, dim: Axis) -> tuple[Tensor, Tensor]: ...
+        # by hand
+
+    @overload
     def cummax(self, axis: Axis) -> tuple[Tensor, Tensor]:
         """Running maximum along an axis and its position as `i64`: of equal elements the latest. NaN
         stays once it was met.
         """
 
+    @overload
+    def cummin(self, dim: Axis) -> tuple[Tensor, Tensor]: ...
+        # by hand
+
+    @overload
     def cummin(self, axis: Axis) -> tuple[Tensor, Tensor]:
         """Running minimum along an axis and its position; see `cummax`."""
 
+    @overload
+    def logcumsumexp(self, dim: Axis) -> Tensor: ...
+        # by hand
+
+    @overload
     def logcumsumexp(self, axis: Axis) -> Tensor:
         """Running `log(sum(exp(x)))` along an axis, without overflow or underflow."""
 
+    @overload
+    @staticmethod
+    def associative_scan(combine: Any, tensors: Tensors, dim: Axis = 0, reverse: _bool = False) -> list[Tensor]: ...
+        # by hand
+
+    @overload
     @staticmethod
     def associative_scan(
         combine: Any, tensors: Tensors, axis: Axis = 0, reverse: _bool = False
@@ -2229,33 +3432,85 @@ class Tensor:
         """
         # by hand
 
+    @overload
+    def linear_recurrence(self, b: TensorLike, dim: Axis, reverse: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def linear_recurrence(self, b: TensorLike, axis: Axis, reverse: _bool = False) -> Tensor:
         """`h[t] = a[t] * h[t - 1] + b[t]` along an axis with `h[-1] = 0` and `self` as `a`; from the
         end if `reverse`: the state of a linear state-space model. The shapes broadcast.
         """
 
+    @overload
+    def scan_with(self, op: ScanOp, dim: Axis, reverse: _bool = False, exclusive: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def scan_with(self, op: ScanOp, axis: Axis, reverse: _bool = False, exclusive: _bool = False) -> Tensor:
         """Running combination by a monoid of the op table along an axis: inclusive, or `exclusive` of
         the element itself (then the first is the neutral element); from the end if `reverse`.
         """
 
+    @overload
+    def diff(self, n: Size = 1, dim: Axis = -1) -> Tensor: ...
+        # by hand
+
+    @overload
     def diff(self, n: Size = 1, axis: Axis = -1) -> Tensor:
         """Differences of neighbours along an axis, `n` times over."""
 
+    @overload
+    def trapezoid(self, dx: _float = 1.0, dim: Axis = -1) -> Tensor: ...
+        # by hand
+
+    @overload
     def trapezoid(self, dx: _float = 1.0, axis: Axis = -1) -> Tensor:
         """The integral along an axis of samples `dx` apart by the trapezoidal rule."""
 
+    @overload
+    def cumulative_trapezoid(self, dx: _float = 1.0, dim: Axis = -1) -> Tensor: ...
+        # by hand
+
+    @overload
     def cumulative_trapezoid(self, dx: _float = 1.0, axis: Axis = -1) -> Tensor:
         """The integral from the first sample to each further one; see `trapezoid`."""
 
+    @overload
+    def amax(self, dim: Axes | None = None, keepdim: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
+    def amax(self, axis: Axes | None = None, keepdims: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def amax(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Largest element along axes; the same as `max`, and all of several largest share the gradient."""
         # rust: if keepdim { t.max_keepdim(axis) } else { t.amax(axis) }
 
+    @overload
+    def amin(self, dim: Axes | None = None, keepdim: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
+    def amin(self, axis: Axes | None = None, keepdims: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def amin(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Smallest element along axes; see `amax`."""
         # rust: if keepdim { t.min_keepdim(axis) } else { t.amin(axis) }
 
+    @overload
+    def aminmax(self, dim: Axis | None = None, keepdim: _bool = False) -> tuple[Tensor, Tensor]: ...
+        # by hand
+
+    @overload
+    def aminmax(self, axis: Axis | None = None, keepdims: _bool = False) -> tuple[Tensor, Tensor]: ...
+        # by hand
+
+    @overload
     def aminmax(self, axis: Axis | None = None, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
         """Smallest and largest element along an axis, or of all."""
         # rust: forms::pair(t, axis, keepdim, Tensor::aminmax)
@@ -2302,12 +3557,22 @@ class Tensor:
 
     # sort.rs
 
+    @overload
+    def sort(self, dim: Axis = -1, descending: _bool = False, *, stable: _bool = True) -> tuple[Tensor, Tensor]: ...
+        # by hand
+
+    @overload
     def sort(self, axis: Axis = -1, descending: _bool = False, *, stable: _bool = True) -> tuple[Tensor, Tensor]:
         """Elements in ascending (or descending) order along an axis, and where they came from as
         `i64`. Equal elements keep their order, whatever `stable` says; NaN is the largest number.
         """
         # rust: { let _ = stable; t.sort(axis, descending) }
 
+    @overload
+    def argsort(self, dim: Axis = -1, descending: _bool = False, *, stable: _bool = True) -> Tensor: ...
+        # by hand
+
+    @overload
     def argsort(self, axis: Axis = -1, descending: _bool = False, *, stable: _bool = True) -> Tensor:
         """The positions (`i64`) that sort along an axis; see `sort`."""
         # rust: { let _ = stable; t.argsort(axis, descending) }
@@ -2315,12 +3580,26 @@ class Tensor:
     def msort(self) -> Tensor:
         """The elements in ascending order along axis 0."""
 
+    @overload
+    def topk(self, k: Size, dim: Axis = -1, largest: _bool = True, sorted: _bool = True) -> tuple[Tensor, Tensor]: ...
+        # by hand
+
+    @overload
     def topk(self, k: Size, axis: Axis = -1, largest: _bool = True, sorted: _bool = True) -> tuple[Tensor, Tensor]:
         """The `k` largest (or smallest) elements along an axis, in order whatever `sorted` says, and their
         positions as `i64`. Of equal elements the first count as more extreme.
         """
         # rust: { let _ = sorted; t.topk(k, axis, largest) }
 
+    @overload
+    def kthvalue(self, k: Size, dim: Axis = -1, keepdim: _bool = False) -> tuple[Tensor, Tensor]: ...
+        # by hand
+
+    @overload
+    def kthvalue(self, k: Size, axis: Axis = -1, keepdims: _bool = False) -> tuple[Tensor, Tensor]: ...
+        # by hand
+
+    @overload
     def kthvalue(self, k: Size, axis: Axis = -1, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
         """The `k`-th smallest element along an axis, counted from 1, and its position as `i64`; the
         axis goes away.
@@ -2329,22 +3608,59 @@ class Tensor:
 
     # statistics.rs
 
+    @overload
+    def count_nonzero(self, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def count_nonzero(self, axis: Axes | None = None) -> Tensor:
         """Number of nonzero elements along axes, as `i64`."""
 
+    @overload
+    def nansum(self, dim: Axes | None = None, keepdim: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
+    def nansum(self, axis: Axes | None = None, keepdims: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def nansum(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Sum along axes of what is not NaN."""
         # rust: forms::kept(t, axis, keepdim, |axis| t.nansum(axis))
 
+    @overload
+    def nanmean(self, dim: Axes | None = None, keepdim: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
+    def nanmean(self, axis: Axes | None = None, keepdims: _bool = False) -> Tensor: ...
+        # by hand
+
+    @overload
     def nanmean(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Arithmetic mean along axes of what is not NaN."""
         # rust: forms::kept(t, axis, keepdim, |axis| t.nanmean(axis))
 
+    @overload
+    def norm_p(self, p: _float, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def norm_p(self, p: _float, axis: Axes | None = None) -> Tensor:
         """`sum(|x|^p)^(1/p)` along axes: the largest magnitude for an infinite `p`, the smallest for
         minus infinity, the number of nonzero elements for 0.
         """
 
+    @overload
+    def median(self, dim: Axis | None = None, keepdim: _bool = False) -> Any: ...
+        # by hand
+
+    @overload
+    def median(self, axis: Axis | None = None, keepdims: _bool = False) -> Any: ...
+        # by hand
+
+    @overload
     def median(self, axis: Axis | None = None, keepdim: _bool = False) -> Any:
         """The middle of the sorted elements along an axis, of two middles the lower, and its position
         as `i64`; NaN if there is one. The axis goes away. Without an axis the middle of all elements,
@@ -2352,12 +3668,30 @@ class Tensor:
         """
         # rust: forms::median(t, axis, keepdim)
 
+    @overload
+    def mode(self, dim: Axis = -1, keepdim: _bool = False) -> tuple[Tensor, Tensor]: ...
+        # by hand
+
+    @overload
+    def mode(self, axis: Axis = -1, keepdims: _bool = False) -> tuple[Tensor, Tensor]: ...
+        # by hand
+
+    @overload
     def mode(self, axis: Axis = -1, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
         """The most frequent element along an axis, of several the smallest, and the position of its
         last occurrence as `i64`. The axis goes away.
         """
         # rust: forms::pair(t, Some(axis), keepdim, Tensor::mode)
 
+    @overload
+    def quantile(self, q: Quantiles, dim: Axis | None = None, keepdim: _bool = False, *, interpolation: Text = 'linear') -> Tensor: ...
+        # by hand
+
+    @overload
+    def quantile(self, q: Quantiles, axis: Axis | None = None, keepdims: _bool = False, *, interpolation: Text = 'linear') -> Tensor: ...
+        # by hand
+
+    @overload
     def quantile(self, q: Quantiles, axis: Axis | None = None, keepdim: _bool = False, *, interpolation: Text = "linear") -> Tensor:
         """Quantiles along an axis or of all elements: `q` in `0 ..= 1`, with a leading axis for the numbers of a
         list. Between two neighbours by `interpolation`: `"linear"`, `"lower"`, `"higher"`, `"nearest"`,
@@ -2405,9 +3739,19 @@ class Tensor:
     def corrcoef(self) -> Tensor:
         """Correlation matrix of variables in rows and observations in columns."""
 
+    @overload
+    def var_mean(self, dim: Axes | None = None, correction: Size = 1) -> tuple[Tensor, Tensor]: ...
+        # by hand
+
+    @overload
     def var_mean(self, axis: Axes | None = None, correction: Size = 1) -> tuple[Tensor, Tensor]:
         """Variance along axes and the mean; see `var`."""
 
+    @overload
+    def std_mean(self, dim: Axes | None = None, correction: Size = 1) -> tuple[Tensor, Tensor]: ...
+        # by hand
+
+    @overload
     def std_mean(self, axis: Axes | None = None, correction: Size = 1) -> tuple[Tensor, Tensor]:
         """Standard deviation along axes and the mean; see `std`."""
 
@@ -2451,6 +3795,15 @@ class Tensor:
         """As `clamp`."""
         # rust: create::clamp(t, min, max)
 
+    @overload
+    def mm(self, mat2: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
+    def mm(self, rhs: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def mm(self, other: TensorLike) -> Tensor:
         """As `matmul`."""
         # rust: t.matmul(&other)
@@ -2459,6 +3812,11 @@ class Tensor:
         """As `flatten`."""
         # view: views::reshaped(Ok(t.flatten()))
 
+    @overload
+    def where(self, condition: TensorLike, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def where(self, condition: TensorLike, other: Operand) -> Tensor:
         """This tensor's elements where `condition` holds, elsewhere those of `other`."""
         # rust: forms::choose(t, &condition, other)
@@ -2481,6 +3839,11 @@ class Tensor:
 
     # In-place methods, `_writes.py` and `src/writes.rs`.
 
+    @overload
+    def copy_(self, src: Operand | None = None, non_blocking: _bool = False, *, rhs: Operand | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def copy_(self, src: Operand | None = None, non_blocking: _bool = False, *, other: Operand | None = None) -> Tensor:
         """Writes the elements of another tensor or a number, broadcast and converted. Gives the tensor."""
         # by hand
@@ -2563,6 +3926,11 @@ class Tensor:
         """As `acosh`, written into the tensor."""
         # by hand
 
+    @overload
+    def add_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def add_(self, other: Operand) -> Tensor:
         """As `add`, written into the tensor."""
         # by hand
@@ -2611,6 +3979,11 @@ class Tensor:
         """As `arctan`, written into the tensor."""
         # by hand
 
+    @overload
+    def arctan2_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def arctan2_(self, other: Operand) -> Tensor:
         """As `arctan2`, written into the tensor."""
         # by hand
@@ -2631,6 +4004,11 @@ class Tensor:
         """As `atan`, written into the tensor."""
         # by hand
 
+    @overload
+    def atan2_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def atan2_(self, other: Operand) -> Tensor:
         """As `atan2`, written into the tensor."""
         # by hand
@@ -2643,10 +4021,20 @@ class Tensor:
         """As `baddbmm`, written into the tensor."""
         # by hand
 
+    @overload
+    def bitwise_and_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def bitwise_and_(self, other: Operand) -> Tensor:
         """As `bitwise_and`, written into the tensor."""
         # by hand
 
+    @overload
+    def bitwise_left_shift_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def bitwise_left_shift_(self, other: Operand) -> Tensor:
         """As `bitwise_left_shift`, written into the tensor."""
         # by hand
@@ -2655,14 +4043,29 @@ class Tensor:
         """As `bitwise_not`, written into the tensor."""
         # by hand
 
+    @overload
+    def bitwise_or_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def bitwise_or_(self, other: Operand) -> Tensor:
         """As `bitwise_or`, written into the tensor."""
         # by hand
 
+    @overload
+    def bitwise_right_shift_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def bitwise_right_shift_(self, other: Operand) -> Tensor:
         """As `bitwise_right_shift`, written into the tensor."""
         # by hand
 
+    @overload
+    def bitwise_xor_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def bitwise_xor_(self, other: Operand) -> Tensor:
         """As `bitwise_xor`, written into the tensor."""
         # by hand
@@ -2687,6 +4090,11 @@ class Tensor:
         """As `clip`, written into the tensor."""
         # by hand
 
+    @overload
+    def copysign_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def copysign_(self, other: Operand) -> Tensor:
         """As `copysign`, written into the tensor."""
         # by hand
@@ -2699,10 +4107,20 @@ class Tensor:
         """As `cosh`, written into the tensor."""
         # by hand
 
+    @overload
+    def cumprod_(self, dim: Axis, *, dtype: DTypeLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def cumprod_(self, axis: Axis, *, dtype: DTypeLike | None = None) -> Tensor:
         """As `cumprod`, written into the tensor."""
         # by hand
 
+    @overload
+    def cumsum_(self, dim: Axis, *, dtype: DTypeLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def cumsum_(self, axis: Axis, *, dtype: DTypeLike | None = None) -> Tensor:
         """As `cumsum`, written into the tensor."""
         # by hand
@@ -2715,10 +4133,20 @@ class Tensor:
         """As `digamma`, written into the tensor."""
         # by hand
 
+    @overload
+    def div_(self, rhs: Operand, *, rounding_mode: Text | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def div_(self, other: Operand, *, rounding_mode: Text | None = None) -> Tensor:
         """As `div`, written into the tensor."""
         # by hand
 
+    @overload
+    def divide_(self, rhs: Operand, *, rounding_mode: Text | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def divide_(self, other: Operand, *, rounding_mode: Text | None = None) -> Tensor:
         """As `divide`, written into the tensor."""
         # by hand
@@ -2727,6 +4155,11 @@ class Tensor:
         """As `elu`, written into the tensor."""
         # by hand
 
+    @overload
+    def eq_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def eq_(self, other: Operand) -> Tensor:
         """As `eq`, written into the tensor."""
         # by hand
@@ -2759,6 +4192,11 @@ class Tensor:
         """As `fix`, written into the tensor."""
         # by hand
 
+    @overload
+    def float_power_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def float_power_(self, other: Operand) -> Tensor:
         """As `float_power`, written into the tensor."""
         # by hand
@@ -2767,10 +4205,20 @@ class Tensor:
         """As `floor`, written into the tensor."""
         # by hand
 
+    @overload
+    def floor_divide_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def floor_divide_(self, other: Operand) -> Tensor:
         """As `floor_divide`, written into the tensor."""
         # by hand
 
+    @overload
+    def fmod_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def fmod_(self, other: Operand) -> Tensor:
         """As `fmod`, written into the tensor."""
         # by hand
@@ -2779,42 +4227,92 @@ class Tensor:
         """As `frac`, written into the tensor."""
         # by hand
 
+    @overload
+    def gcd_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def gcd_(self, other: Operand) -> Tensor:
         """As `gcd`, written into the tensor."""
         # by hand
 
+    @overload
+    def ge_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def ge_(self, other: Operand) -> Tensor:
         """As `ge`, written into the tensor."""
         # by hand
 
+    @overload
+    def greater_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def greater_(self, other: Operand) -> Tensor:
         """As `greater`, written into the tensor."""
         # by hand
 
+    @overload
+    def greater_equal_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def greater_equal_(self, other: Operand) -> Tensor:
         """As `greater_equal`, written into the tensor."""
         # by hand
 
+    @overload
+    def gt_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def gt_(self, other: Operand) -> Tensor:
         """As `gt`, written into the tensor."""
         # by hand
 
+    @overload
+    def heaviside_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def heaviside_(self, other: Operand) -> Tensor:
         """As `heaviside`, written into the tensor."""
         # by hand
 
+    @overload
+    def hypot_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def hypot_(self, other: Operand) -> Tensor:
         """As `hypot`, written into the tensor."""
         # by hand
 
+    @overload
+    def index_add_(self, dim: Axis, index: TensorLike, src: TensorLike, alpha: _float = 1.0) -> Tensor: ...
+        # by hand
+
+    @overload
     def index_add_(self, axis: Axis, index: TensorLike, src: TensorLike, alpha: _float = 1.0) -> Tensor:
         """As `index_add`, written into the tensor."""
         # by hand
 
+    @overload
+    def index_copy_(self, dim: Axis, index: TensorLike, src: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def index_copy_(self, axis: Axis, index: TensorLike, src: TensorLike) -> Tensor:
         """As `index_copy`, written into the tensor."""
         # by hand
 
+    @overload
+    def index_fill_(self, dim: Axis, index: TensorLike, value: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def index_fill_(self, axis: Axis, index: TensorLike, value: Operand) -> Tensor:
         """As `index_fill`, written into the tensor."""
         # by hand
@@ -2823,18 +4321,38 @@ class Tensor:
         """As `index_put`, written into the tensor."""
         # by hand
 
+    @overload
+    def lcm_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def lcm_(self, other: Operand) -> Tensor:
         """As `lcm`, written into the tensor."""
         # by hand
 
+    @overload
+    def ldexp_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def ldexp_(self, other: Operand) -> Tensor:
         """As `ldexp`, written into the tensor."""
         # by hand
 
+    @overload
+    def le_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def le_(self, other: Operand) -> Tensor:
         """As `le`, written into the tensor."""
         # by hand
 
+    @overload
+    def leaky_relu_(self, slope: _float = 0.01) -> Tensor: ...
+        # by hand
+
+    @overload
     def leaky_relu_(self, negative_slope: _float = 0.01) -> Tensor:
         """As `leaky_relu`, written into the tensor."""
         # by hand
@@ -2843,10 +4361,20 @@ class Tensor:
         """As `lerp`, written into the tensor."""
         # by hand
 
+    @overload
+    def less_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def less_(self, other: Operand) -> Tensor:
         """As `less`, written into the tensor."""
         # by hand
 
+    @overload
+    def less_equal_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def less_equal_(self, other: Operand) -> Tensor:
         """As `less_equal`, written into the tensor."""
         # by hand
@@ -2871,6 +4399,11 @@ class Tensor:
         """As `log2`, written into the tensor."""
         # by hand
 
+    @overload
+    def logical_and_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def logical_and_(self, other: Operand) -> Tensor:
         """As `logical_and`, written into the tensor."""
         # by hand
@@ -2879,10 +4412,20 @@ class Tensor:
         """As `logical_not`, written into the tensor."""
         # by hand
 
+    @overload
+    def logical_or_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def logical_or_(self, other: Operand) -> Tensor:
         """As `logical_or`, written into the tensor."""
         # by hand
 
+    @overload
+    def logical_xor_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def logical_xor_(self, other: Operand) -> Tensor:
         """As `logical_xor`, written into the tensor."""
         # by hand
@@ -2891,6 +4434,11 @@ class Tensor:
         """As `logit`, written into the tensor."""
         # by hand
 
+    @overload
+    def lt_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def lt_(self, other: Operand) -> Tensor:
         """As `lt`, written into the tensor."""
         # by hand
@@ -2903,10 +4451,20 @@ class Tensor:
         """As `masked_scatter`, written into the tensor."""
         # by hand
 
+    @overload
+    def mul_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def mul_(self, other: Operand) -> Tensor:
         """As `mul`, written into the tensor."""
         # by hand
 
+    @overload
+    def multiply_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def multiply_(self, other: Operand) -> Tensor:
         """As `multiply`, written into the tensor."""
         # by hand
@@ -2919,6 +4477,11 @@ class Tensor:
         """As `nan_to_num`, written into the tensor."""
         # by hand
 
+    @overload
+    def ne_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def ne_(self, other: Operand) -> Tensor:
         """As `ne`, written into the tensor."""
         # by hand
@@ -2931,10 +4494,20 @@ class Tensor:
         """As `negative`, written into the tensor."""
         # by hand
 
+    @overload
+    def nextafter_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def nextafter_(self, other: Operand) -> Tensor:
         """As `nextafter`, written into the tensor."""
         # by hand
 
+    @overload
+    def not_equal_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def not_equal_(self, other: Operand) -> Tensor:
         """As `not_equal`, written into the tensor."""
         # by hand
@@ -2943,6 +4516,11 @@ class Tensor:
         """As `polygamma`, written into the tensor."""
         # by hand
 
+    @overload
+    def pow_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def pow_(self, other: Operand) -> Tensor:
         """As `pow`, written into the tensor."""
         # by hand
@@ -2963,6 +4541,11 @@ class Tensor:
         """As `relu`, written into the tensor."""
         # by hand
 
+    @overload
+    def remainder_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def remainder_(self, other: Operand) -> Tensor:
         """As `remainder`, written into the tensor."""
         # by hand
@@ -2979,14 +4562,29 @@ class Tensor:
         """As `rsqrt`, written into the tensor."""
         # by hand
 
+    @overload
+    def scatter_(self, dim: Axis, index: TensorLike, src: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def scatter_(self, axis: Axis, index: TensorLike, src: Operand) -> Tensor:
         """As `scatter`, written into the tensor."""
         # by hand
 
+    @overload
+    def scatter_add_(self, dim: Axis, index: TensorLike, src: TensorLike) -> Tensor: ...
+        # by hand
+
+    @overload
     def scatter_add_(self, axis: Axis, index: TensorLike, src: TensorLike) -> Tensor:
         """As `scatter_add`, written into the tensor."""
         # by hand
 
+    @overload
+    def scatter_reduce_(self, dim: Axis, index: TensorLike, src: TensorLike, reduce: ScatterReduce = 'sum', include_self: _bool = True) -> Tensor: ...
+        # by hand
+
+    @overload
     def scatter_reduce_(self, axis: Axis, index: TensorLike, src: TensorLike, reduce: ScatterReduce = "sum", include_self: _bool = True) -> Tensor:
         """As `scatter_reduce`, written into the tensor."""
         # by hand
@@ -3027,14 +4625,29 @@ class Tensor:
         """As `square`, written into the tensor."""
         # by hand
 
+    @overload
+    def squeeze_(self, dim: Axes | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def squeeze_(self, axis: Axes | None = None) -> Tensor:
         """The tensor becomes what `squeeze` gives."""
         # by hand
 
+    @overload
+    def sub_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def sub_(self, other: Operand) -> Tensor:
         """As `sub`, written into the tensor."""
         # by hand
 
+    @overload
+    def subtract_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def subtract_(self, other: Operand) -> Tensor:
         """As `subtract`, written into the tensor."""
         # by hand
@@ -3043,6 +4656,11 @@ class Tensor:
         """The tensor becomes what `swapaxes` gives."""
         # by hand
 
+    @overload
+    def swapdims_(self, dim0: Axis = -2, dim1: Axis = -1) -> Tensor: ...
+        # by hand
+
+    @overload
     def swapdims_(self, axis0: Axis = -2, axis1: Axis = -1) -> Tensor:
         """The tensor becomes what `swapdims` gives."""
         # by hand
@@ -3059,6 +4677,11 @@ class Tensor:
         """As `tanh`, written into the tensor."""
         # by hand
 
+    @overload
+    def transpose_(self, dim0: Axis = -2, dim1: Axis = -1) -> Tensor: ...
+        # by hand
+
+    @overload
     def transpose_(self, axis0: Axis = -2, axis1: Axis = -1) -> Tensor:
         """The tensor becomes what `transpose` gives."""
         # by hand
@@ -3071,6 +4694,11 @@ class Tensor:
         """As `triu`, written into the tensor."""
         # by hand
 
+    @overload
+    def true_divide_(self, rhs: Operand, *, rounding_mode: Text | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def true_divide_(self, other: Operand, *, rounding_mode: Text | None = None) -> Tensor:
         """As `true_divide`, written into the tensor."""
         # by hand
@@ -3079,10 +4707,20 @@ class Tensor:
         """As `trunc`, written into the tensor."""
         # by hand
 
+    @overload
+    def unsqueeze_(self, dim: Axis) -> Tensor: ...
+        # by hand
+
+    @overload
     def unsqueeze_(self, axis: Axis) -> Tensor:
         """The tensor becomes what `unsqueeze` gives."""
         # by hand
 
+    @overload
+    def xlogy_(self, rhs: Operand) -> Tensor: ...
+        # by hand
+
+    @overload
     def xlogy_(self, other: Operand) -> Tensor:
         """As `xlogy`, written into the tensor."""
         # by hand
@@ -3176,6 +4814,11 @@ class Tensor:
         """On a device of the backend `cuda`."""
         # by hand
 
+    @overload
+    def rsub(self, rhs: Operand, *, alpha: Scalar = 1) -> Tensor: ...
+        # by hand
+
+    @overload
     def rsub(self, other: Operand, *, alpha: Scalar = 1) -> Tensor:
         """`other - alpha x`."""
         # by hand
@@ -3188,14 +4831,29 @@ class Tensor:
         """Zeros on this tensor's device and in its dtype, if no others are given."""
         # by hand
 
+    @overload
+    def tensorsolve(self, rhs: Tensor, dims: Any = None) -> Tensor: ...
+        # by hand
+
+    @overload
     def tensorsolve(self, other: Tensor, dims: Any = None) -> Tensor:
         """The `x` for which `tensordot(self, x, x.ndim)` is `other`; `dims` are moved to the end first."""
         # by hand
 
+    @overload
+    def expand_as(self, rhs: Tensor) -> Tensor: ...
+        # by hand
+
+    @overload
     def expand_as(self, other: Tensor) -> Tensor:
         """Broadcast to the shape of `other`."""
         # by hand
 
+    @overload
+    def reshape_as(self, rhs: Tensor) -> Tensor: ...
+        # by hand
+
+    @overload
     def reshape_as(self, other: Tensor) -> Tensor:
         """The elements in the shape of `other`."""
         # by hand
@@ -3208,10 +4866,20 @@ class Tensor:
         """Each element, or `max` if that is smaller."""
         # by hand
 
+    @overload
+    def view_as(self, rhs: Tensor) -> Tensor: ...
+        # by hand
+
+    @overload
     def view_as(self, other: Tensor) -> Tensor:
         """The elements in the shape of `other`."""
         # by hand
 
+    @overload
+    def type_as(self, rhs: Tensor) -> Tensor: ...
+        # by hand
+
+    @overload
     def type_as(self, other: Tensor) -> Tensor:
         """Converted to the dtype of `other`."""
         # by hand
@@ -3236,6 +4904,11 @@ class Tensor:
         """Elements equal to a value on this tensor's device and in its dtype, if no others are given."""
         # by hand
 
+    @overload
+    def dist(self, rhs: Tensor, p: Scalar = 2) -> Tensor: ...
+        # by hand
+
+    @overload
     def dist(self, other: Tensor, p: Scalar = 2) -> Tensor:
         """The p-norm of the difference."""
         # by hand
@@ -3256,6 +4929,18 @@ class Tensor:
 
     def angle(self) -> Any:
         """The angle of real numbers in the complex plane: 0, or pi for negative ones."""
+        # by hand
+
+    def as_strided(self, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+        """The elements of memory that this tensor shares at strides from a place on: a view."""
+        # by hand
+
+    def as_strided_(self, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+        """Becomes `as_strided` of itself."""
+        # by hand
+
+    def as_strided_scatter(self, src: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+        """A copy with `src` at the elements that `as_strided` names."""
         # by hand
 
     def as_subclass(self, cls: Any) -> Any:
@@ -3314,6 +4999,11 @@ class Tensor:
         """Whether the memory is pinned: copies need no preparation here."""
         # by hand
 
+    @overload
+    def is_same_size(self, rhs: Any) -> _bool: ...
+        # by hand
+
+    @overload
     def is_same_size(self, other: Any) -> _bool:
         """Whether both have one shape."""
         # by hand
@@ -3330,6 +5020,24 @@ class Tensor:
         """Whether each element is real: all are."""
         # by hand
 
+    def map2_(self, x: Any, y: Any, callable: Any) -> Any:
+        """Applies a function of Python to each element and the elements of two other tensors, which broadcast; writes the results."""
+        # by hand
+
+    @overload
+    def map_(self, rhs: Any, callable: Any) -> Any: ...
+        # by hand
+
+    @overload
+    def map_(self, other: Any, callable: Any) -> Any:
+        """Applies a function of Python to each element and the element of another tensor, which broadcasts; writes the results."""
+        # by hand
+
+    @overload
+    def module_load(self, rhs: Any, assign: Any = False) -> Any: ...
+        # by hand
+
+    @overload
     def module_load(self, other: Any, assign: Any = False) -> Any:
         """The value that `load_state_dict` puts in the place of this one."""
         # by hand
@@ -3338,16 +5046,30 @@ class Tensor:
         """The logarithm of the gamma function of `p` dimensions."""
         # by hand
 
+    @overload
+    def nanmedian(self, dim: Any = None, keepdims: Any = False) -> Any: ...
+        # by hand
+
+    @overload
     def nanmedian(self, dim: Any = None, keepdim: Any = False) -> Any:
         """The lower median of the elements that are not NaN; along an axis with its position."""
         # by hand
 
+    @overload
+    def nanquantile(self, q: Any, dim: Any = None, keepdims: Any = False, *, interpolation: Any = 'linear') -> Any: ...
+        # by hand
+
+    @overload
     def nanquantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear') -> Any:
         """Quantiles of the elements that are not NaN; those of several `q` are stacked along a first axis."""
         # by hand
 
     def ndimension(self) -> Any:
         """The number of axes."""
+        # by hand
+
+    def new_empty_strided(self, size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+        """Zeros on this tensor's device and in its dtype, if no others are given, with these strides."""
         # by hand
 
     def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
@@ -3362,16 +5084,36 @@ class Tensor:
         """Nothing: memory is given back when the last computation that uses it is done."""
         # by hand
 
+    def register_hook(self, hook: Any) -> Any:
+        """Calls `hook(grad)` with each gradient of this tensor; a result takes the gradient's place. Gives a handle, whose `remove()` takes the hook away."""
+        # by hand
+
+    def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
+        """Calls `hook(self)` each time after `backward` has collected the gradient of this leaf. Gives a handle, whose `remove()` takes the hook away."""
+        # by hand
+
     def renorm(self, p: Any, dim: Any, maxnorm: Any) -> Any:
         """The slices along an axis scaled down to the p-norm `maxnorm` where theirs is larger."""
         # by hand
 
+    def resize_(self, *sizes: Any, size: Any = None, memory_format: Any = None) -> Any:
+        """Becomes a tensor of another shape with the elements of its memory in order; elements that are new are zeros."""
+        # by hand
+
+    def resize_as_(self, the_template: Any, *, memory_format: Any = None) -> Any:
+        """`resize_` to the shape of another tensor."""
+        # by hand
+
     def retain_grad(self) -> Any:
-        """Keeps the gradient of a leaf in `.grad`, as `backward` does; of other tensors it is `zyx.grad(loss, x)`."""
+        """Keeps the gradient of a tensor that was computed in `.grad`, as `backward` does that of a leaf."""
+        # by hand
+
+    def set_(self, source: Any = None, storage_offset: Any = None, size: Any = None, stride: Any = None) -> Any:
+        """Becomes a tensor that shares the memory of `source`, whole or at strides; without one a tensor without elements."""
         # by hand
 
     def storage_offset(self) -> Any:
-        """0: a tensor is no part of other memory."""
+        """The place of the first element in memory that views share."""
         # by hand
 
     def sum_to_size(self, *size: Any) -> Any:
@@ -3396,6 +5138,18 @@ class Tensor:
 
     def unsafe_split(self, split_size: Any, dim: Any = 0) -> Any:
         """`split`."""
+        # by hand
+
+    def i0_(self) -> Tensor:
+        """As `i0`, written into the tensor."""
+        # by hand
+
+    def conj_physical_(self) -> Tensor:
+        """As `conj_physical`, written into the tensor."""
+        # by hand
+
+    def index_reduce_(self, dim: Any, index: Any, source: Any, reduce: Any, *, include_self: Any = True) -> Tensor:
+        """As `index_reduce`, written into the tensor."""
         # by hand
 
     @property

@@ -1,6 +1,6 @@
 """Functions that belong to no tensor."""
 
-from ._core import Device, Tensor, from_dlpack, tensor
+from ._core import Device, Tensor, _default_float, from_dlpack, tensor
 from ._core import device as _default_device
 from ._grad_mode import enable_grad
 from ._steps import in_steps as _in_steps
@@ -69,6 +69,9 @@ def where(condition, input=None, other=None):
         return tuple(condition.nonzero().unbind(1))
     if input is None or other is None:
         raise TypeError("where() needs both `input` and `other`, or none")
+    if isinstance(input, float) and isinstance(other, float):
+        # A number of the default dtype.
+        input = tensor(input, device=condition.device)
     return condition.where_(input, other)
 
 
@@ -214,9 +217,9 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
     return ~found if invert else found
 
 
-def empty(*shape, size=None, dtype="float32", device=None, requires_grad=False):
+def empty(*shape, size=None, dtype=None, device=None, requires_grad=False):
     """Zeros: a tensor has a value."""
-    return Tensor.zeros(*shape, shape=size, dtype=dtype, device=device, requires_grad=requires_grad)
+    return Tensor.zeros(*shape, shape=size, dtype=dtype or _default_float(), device=device, requires_grad=requires_grad)
 
 
 def empty_like(input, *, dtype=None, device=None, requires_grad=False):

@@ -5,6 +5,8 @@ import _thread
 from ._core import Jit, Tensor, tensor
 
 _TENSOR = object()
+# Gives the modes of `zyx.amp.autocast`, once that is used.
+_mode = None
 
 
 def jit(function=None, *, max_kinds=64):
@@ -52,7 +54,7 @@ class _Jitted:
     def __call__(self, *arguments, **options):
         tensors = []
         what = _taken_apart((arguments, options), tensors)
-        key = (what, tuple((x.shape, x.dtype, x.device) for x in tensors))
+        key = (what, tuple((x.shape, x.dtype, x.device) for x in tensors), _mode and _mode())
         try:
             known = self._known.get(key)
         except TypeError as error:

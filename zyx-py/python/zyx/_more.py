@@ -6,6 +6,7 @@
 from ._core import Tensor, tensor
 from ._functions import _operands_are_tensors
 from ._steps import in_steps
+from ._writes import _in_place
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 # PyTorch's names of tensors of a dtype.
@@ -298,11 +299,28 @@ def to_dense(self, dtype=None):
 
 
 def retain_grad(self):
-    """Keeps the gradient of a leaf in `.grad`, as `backward` does; of other tensors it is `zyx.grad(loss, x)`."""
-    if not self.requires_grad:
-        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    if not self.is_leaf:
-        raise NotImplementedError("retain_grad: of a tensor that was computed; zyx.grad(loss, x) gives its gradient")
+    """Keeps the gradient of a tensor that was computed in `.grad`, as `backward` does that of a leaf."""
+    from ._tensor_hooks import retain_grad as function
+
+    return function(self)
+
+
+def register_hook(self, hook):
+    """Calls `hook(grad)` with each gradient of this tensor; a result takes the gradient's place. Gives a handle, whose
+    `remove()` takes the hook away.
+    """
+    from ._tensor_hooks import register_hook as function
+
+    return function(self, hook)
+
+
+def register_post_accumulate_grad_hook(self, hook):
+    """Calls `hook(self)` each time after `backward` has collected the gradient of this leaf. Gives a handle, whose `remove()`
+    takes the hook away.
+    """
+    from ._tensor_hooks import register_post_accumulate_grad_hook as function
+
+    return function(self, hook)
 
 
 def record_stream(self, s):
@@ -310,8 +328,93 @@ def record_stream(self, s):
 
 
 def storage_offset(self):
-    """0: a tensor is no part of other memory."""
-    return 0
+    """The place of the first element in memory that views share."""
+    from ._strided import storage_offset as function
+
+    return function(self)
+
+
+_every = Tensor.stride
+
+
+def _stride(self, axis=None, start=None, step=None, **named):
+    """How many elements of memory the neighbours along each axis, or along `axis` or `dim`, are apart. With `start` or `step` every
+    `step`-th position of an axis, from `start` on.
+    """
+    from ._strided import stride as function
+
+    dim = named.pop("dim", axis)
+    if named:
+        raise TypeError(f"stride() got an unexpected keyword argument {next(iter(named))!r}")
+    return function(self, dim) if start is None and step is None else _every(self, dim, start or 0, 1 if step is None else step)
+
+
+def as_strided(self, size, stride, storage_offset=None):
+    """The elements of memory that this tensor shares at strides from a place on: a view."""
+    from ._strided import as_strided as function
+
+    return function(self, size, stride, storage_offset)
+
+
+def as_strided_(self, size, stride, storage_offset=None):
+    """Becomes `as_strided` of itself."""
+    from ._strided import as_strided_ as function
+
+    return function(self, size, stride, storage_offset)
+
+
+def as_strided_scatter(self, src, size, stride, storage_offset=None):
+    """A copy with `src` at the elements that `as_strided` names."""
+    from ._strided import as_strided_scatter as function
+
+    return function(self, src, size, stride, storage_offset)
+
+
+def set_(self, source=None, storage_offset=None, size=None, stride=None):
+    """Becomes a tensor that shares the memory of `source`, whole or at strides; without one a tensor without elements."""
+    from ._strided import set_ as function
+
+    return function(self, source, storage_offset, size, stride)
+
+
+def resize_(self, *sizes, size=None, memory_format=None):
+    """Becomes a tensor of another shape with the elements of its memory in order; elements that are new are zeros."""
+    from ._strided import resize_ as function
+
+    return function(self, *sizes) if size is None else function(self, size)
+
+
+def resize_as_(self, the_template, *, memory_format=None):
+    """`resize_` to the shape of another tensor."""
+    from ._strided import resize_ as function
+
+    _operands_are_tensors("resize_as_", the_template)
+    return function(self, *the_template.shape)
+
+
+def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_grad=False):
+    """Zeros on this tensor's device and in its dtype, if no others are given, with these strides."""
+    from ._strided import empty_strided as function
+
+    return function(size, stride, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+
+def map_(self, other, callable):
+    """Applies a function of Python to each element and the element of another tensor, which broadcasts; writes the results."""
+    return _mapped(self, callable, other)
+
+
+def map2_(self, x, y, callable):
+    """Applies a function of Python to each element and the elements of two other tensors, which broadcast; writes the results."""
+    return _mapped(self, callable, x, y)
+
+
+def _mapped(self, function, *others):
+    _operands_are_tensors("map_", *others)
+    if not hasattr(function, "__call__"):  # noqa: B004
+        raise TypeError(f"map_: {function!r} is no function")
+    columns = [self.flatten().tolist(), *(x.expand(self.shape).flatten().tolist() for x in others)]
+    return self.copy_(tensor([function(*row) for row in zip(*columns)], dtype=self.dtype, device=self.device).reshape(self.shape))
 
 
 def dim_order(self, ambiguity_check=False):
@@ -337,8 +440,11 @@ def unsafe_split(self, split_size, dim=0):
 
 METHODS = (type, is_complex, is_signed, is_same_size, is_nonzero, is_inference, is_pinned, is_shared, get_device, ndimension, angle, conj,
            conj_physical, isreal, new_tensor, sum_to_size, addmv, addr, addbmm, renorm, mvlgamma, as_subclass, index_reduce, nonzero_static,
-           nanmedian, nanquantile, frexp, i0, igamma, igammac, to_sparse, to_dense, retain_grad, record_stream, storage_offset, dim_order, module_load, unsafe_chunk,
-           unsafe_split)  # fmt: skip
+           nanmedian, nanquantile, frexp, i0, igamma, igammac, to_sparse, to_dense, retain_grad, register_hook, register_post_accumulate_grad_hook, record_stream, storage_offset,
+           as_strided, as_strided_, as_strided_scatter, set_, resize_, resize_as_, new_empty_strided, map_, map2_, dim_order, module_load,
+           unsafe_chunk, unsafe_split)  # fmt: skip
+# Functions above that are also written into the tensor, under the name with `_`.
+_WRITTEN = ("i0", "conj_physical", "index_reduce")
 
 
 def _flag(name, doc, value):
@@ -347,6 +453,13 @@ def _flag(name, doc, value):
 
     flag.__name__, flag.__doc__ = name, doc
     return property(flag)
+
+
+def _retains_grad(x):
+    import sys
+
+    hooks = sys.modules.get("zyx._tensor_hooks")
+    return hooks is not None and hooks.retains_grad(x)
 
 
 PROPERTIES = {
@@ -358,7 +471,7 @@ PROPERTIES = {
     "is_xla": _flag("is_xla", "Whether it is on an XLA device: there are none.", lambda x: False),
     "is_mps": _flag("is_mps", "Whether it is on an MPS device: there are none.", lambda x: False),
     "is_nested": _flag("is_nested", "Whether it is nested: none is.", lambda x: False),
-    "retains_grad": _flag("retains_grad", "Whether `.grad` is kept though it is no leaf.", lambda x: False),
+    "retains_grad": _flag("retains_grad", "Whether `.grad` is kept though it is no leaf.", _retains_grad),
     "H": _flag("H", "The matrix transposed: of real numbers also its conjugate.", lambda x: x.mT),
     "mH": _flag("mH", "The matrices transposed: of real numbers also their conjugates.", lambda x: x.mT),
     "real": _flag("real", "The real part: the tensor itself.", lambda x: x),
@@ -378,9 +491,12 @@ def _html(self):
 def install():
     """Gives the class `Tensor` these names."""
     Tensor._repr_html_ = _html
+    _stride.__name__, _stride.__qualname__, Tensor.stride = "stride", "Tensor.stride", _stride
     for method in METHODS:
         method.__qualname__ = f"Tensor.{method.__name__}"
         setattr(Tensor, method.__name__, method)
+    for name in _WRITTEN:
+        setattr(Tensor, name + "_", _in_place(name))
     for name, found in PROPERTIES.items():
         setattr(Tensor, name, found)
 

@@ -97,6 +97,8 @@ def take_out(names, functions=None):
 
 
 _FUNCTION = type(take_out)
+# Computes the results that are written to `out`, once `zyx.amp.autocast` is used.
+_written_to = None
 
 
 def _written(name, found, out):
@@ -143,8 +145,10 @@ def renamed(function, names, takes_out=None):
             return function(*arguments)
         if takes_out and "out" in options:
             out = options.pop("out")
-            found = call(*arguments, **options)
-            return found if out is None else _written(function.__name__, found, out)
+            if out is None:
+                return call(*arguments, **options)
+            found = call(*arguments, **options) if _written_to is None else _written_to(call, arguments, options)
+            return _written(function.__name__, found, out)
         if not names.keys().isdisjoint(options):
             for theirs in [name for name in options if name in names]:
                 value, ours = options.pop(theirs), names[theirs]
@@ -361,8 +365,11 @@ def function(name):
     method = getattr(Tensor, name)
     if not isinstance(Tensor.__dict__[name], staticmethod):
         return _with_input(method)
-    # Those of the table take `out` already.
-    return _with_out(method) if name in _OUT and not hasattr(method, "__wrapped__") else method
+    found = method
+    while hasattr(found, "_wrapped_by"):
+        found = found.__wrapped__
+    # Those of the table take `out` already. `einsum` becomes a function of Python, which `zyx.amp` can change.
+    return _with_out(method) if (name in _OUT or name == "einsum") and not hasattr(found, "__wrapped__") else method
 
 
 _FUNCTIONS = {}
@@ -370,7 +377,7 @@ _FUNCTIONS = {}
 
 def _with_out(method):
     if method not in _FUNCTIONS:
-        found = _FUNCTIONS[method] = renamed(method, {}, takes_out=True)
+        found = _FUNCTIONS[method] = renamed(method, {})
         found.__qualname__ = found.__name__
     return _FUNCTIONS[method]
 
@@ -380,3 +387,41 @@ def _with_input(method):
         found = _FUNCTIONS[method] = renamed(method, {"input": ""})
         found.__qualname__ = found.__name__
     return _FUNCTIONS[method]
+
+
+def wrap_methods(names, wrap):
+    """Puts `wrap(name, method)` in the place of methods of `Tensor`, also within the functions that hold the methods already."""
+    import zyx
+    from zyx.nn import functional
+
+    wrapped = {}
+    for name in names:
+        found = Tensor.__dict__.get(name)
+        if found is None:
+            continue
+        method = getattr(Tensor, name)
+        if method not in wrapped:
+            wrapped[method] = wrap(name, method)
+        new = wrapped[method]
+        if method in _FUNCTIONS:
+            _FUNCTIONS[new] = _FUNCTIONS.pop(method)
+        for function in (_FUNCTIONS.get(new), vars(zyx).get(name), vars(functional).get(name)):
+            # Functions in steps are wrapped by `_steps`.
+            if not hasattr(function, "is_in_steps"):
+                _wrap_within(name, function, wrap)
+        setattr(Tensor, name, staticmethod(new) if isinstance(found, staticmethod) else new)
+
+
+def _wrap_within(name, function, wrap):
+    code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
+    for key, cell in zip(getattr(code, "co_freevars", ()), cells or ()):
+        if key in ("function", "method") and getattr(cell.cell_contents, "_wrapped_by", None) is not wrap:
+            cell.cell_contents = wrap(name, cell.cell_contents)
+
+
+def wrapping(name, function, wrapped, wrap):
+    """Makes a function look like the one that it wraps."""
+    for key in ("__name__", "__qualname__", "__doc__", "__module__"):
+        setattr(wrapped, key, getattr(function, key, name))
+    wrapped.__wrapped__, wrapped._wrapped_by = function, wrap
+    return wrapped

@@ -24,11 +24,20 @@ def _cast(value, given, dtype):
     return value
 
 
+# Calls a function with the casts of `zyx.amp.autocast`, once that is used.
+call_with_casts = None
+
+
 def in_steps(function):
     """A function made of several operations: halves are computed in `float32` and rounded once."""
 
     @functools.wraps(function)
     def computed(*arguments, **options):
+        if call_with_casts is None:
+            return rounded(*arguments, **options)
+        return call_with_casts(function.__name__, rounded, arguments, options)
+
+    def rounded(*arguments, **options):
         dtypes = {x.dtype.name for x in _parts([arguments, list(options.values())])} & set(_FLOATS)
         if len(dtypes) != 1 or not dtypes <= set(_HALVES):
             # Nothing is rounded beside wider floats, nor where both halves meet.
@@ -37,4 +46,5 @@ def in_steps(function):
         found = function(*wide, **{name: _cast(value, _HALVES, "float32") for name, value in options.items()})
         return _cast(found, ("float32",), dtypes.pop())
 
+    computed.is_in_steps = True
     return computed

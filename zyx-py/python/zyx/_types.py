@@ -7,6 +7,9 @@ import os
 from . import _core
 from ._core import Device, DType, Parameter, Rng, Tensor, tensor
 from ._more import KINDS
+from ._print import get_printoptions, set_printoptions  # noqa: F401
+from ._size import Size
+from ._strided import empty_strided  # noqa: F401
 
 
 class _Kind(type):
@@ -32,31 +35,6 @@ def kind(name, cuda=False):
     return _Kind(name, (), {"_dtype": KINDS[name], "_cuda": cuda, "__new__": _made, "__doc__": doc, "__module__": "zyx.cuda" if cuda else "zyx"})
 
 
-class _Shape(type):
-    """The class of `Size`: shapes of tensors are plain tuples, which count."""
-
-    def __instancecheck__(cls, x):
-        return isinstance(x, tuple) and all(isinstance(n, int) for n in x)
-
-
-class Size(tuple, metaclass=_Shape):
-    """A shape: a tuple of extents."""
-
-    def numel(self):
-        """The number of elements."""
-        return math.prod(self)
-
-    def __repr__(self):
-        return f"zyx.Size({list(self)})"
-
-    def __getitem__(self, i):
-        found = tuple.__getitem__(self, i)
-        return Size(found) if isinstance(i, slice) else found
-
-    def __add__(self, other):
-        return Size(tuple.__add__(self, tuple(other)))
-
-
 FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor, ByteTensor = map(kind, ("FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor", "ByteTensor"))
 CharTensor, ShortTensor, IntTensor, LongTensor, BoolTensor = map(kind, ("CharTensor", "ShortTensor", "IntTensor", "LongTensor", "BoolTensor"))
 dtype = DType
@@ -68,7 +46,7 @@ class finfo:
     """The limits of a floating-point dtype."""
 
     def __init__(self, type=None):
-        name = DType("float32" if type is None else type).name
+        name = DType(_core._default_float() if type is None else type).name
         if name not in _FLOATS:
             raise TypeError(f"finfo() requires a floating point input type. Use iinfo to handle '{name}'")
         self.bits, digits, least, most = _FLOATS[name]
@@ -179,17 +157,20 @@ class _Shared(Generator):
     """The stream that calls without a generator draw from."""
 
     def __init__(self):
-        self._device, self._seed, self._rng = Device("cpu"), 0, None
+        self._device, self._seed = Device("cpu"), 0
 
     def manual_seed(self, seed):
         self._seed = int(seed) % 2**64
         _core.manual_seed(self._seed)
         return self
 
-    def get_state(self):
-        raise NotImplementedError("the place of the stream that calls without a generator draw from is not told; make a zyx.Generator")
+    @property
+    def _rng(self):
+        return _core._shared_rng()
 
-    set_state = clone_state = lambda self, *_: self.get_state()
+    @_rng.setter
+    def _rng(self, rng):
+        _core._set_shared_rng(rng)
 
 
 default_generator = _Shared()
@@ -206,13 +187,13 @@ def initial_seed():
 
 
 def get_rng_state():
-    """An error: the place of the shared stream is not told."""
+    """The place of the stream that calls without a generator draw from, as a tensor of bytes."""
     return default_generator.get_state()
 
 
 def set_rng_state(new_state):
-    """An error: the place of the shared stream cannot be set."""
-    return default_generator.get_state()
+    """Goes on in the stream that calls without a generator draw from, at a place that `get_rng_state` told."""
+    default_generator.set_state(new_state)
 
 
 def is_tensor(obj):
@@ -240,8 +221,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
 
 
 def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
-    """A tensor without axes of a number, in `float32` unless `dtype` says another."""
-    return Tensor.full((), s, dtype=dtype or "float32", device=device, requires_grad=requires_grad)
+    """A tensor without axes of a number, in the default dtype unless `dtype` says another."""
+    return Tensor.full((), s, dtype=dtype or _core._default_float(), device=device, requires_grad=requires_grad)
 
 
 def range(start, end=None, step=1, *, dtype=None, device=None, requires_grad=False):
@@ -251,7 +232,7 @@ def range(start, end=None, step=1, *, dtype=None, device=None, requires_grad=Fal
     if count < 1:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     found = Tensor.arange(count, dtype="float64" if dtype is None or DType(dtype).name in _FLOATS else "int64", device=device) * step + start
-    found = found.cast(dtype or "float32")
+    found = found.cast(dtype or _core._default_float())
     return found.requires_grad_() if requires_grad else found
 
 
@@ -271,7 +252,7 @@ def from_file(filename, shared=None, size=0, *, dtype=None, device=None, require
     """A tensor of the first `size` elements of a file of bare numbers; they are copied."""
     if shared:
         raise NotImplementedError("from_file: shared=True; tensors share no memory with files")
-    dtype = DType("float32" if dtype is None else dtype)
+    dtype = DType(_core._default_float() if dtype is None else dtype)
     with open(filename, "rb") as file:
         data = file.read(size * dtype.itemsize)
     if len(data) < size * dtype.itemsize:
@@ -280,9 +261,9 @@ def from_file(filename, shared=None, size=0, *, dtype=None, device=None, require
     return found.requires_grad_() if requires_grad else found
 
 
-def empty_permuted(size, physical_layout, *, dtype="float32", device=None, requires_grad=False, **more):
+def empty_permuted(size, physical_layout, *, dtype=None, device=None, requires_grad=False, **more):
     """Zeros: how they are stored is no matter of their users."""
-    return Tensor.zeros(size, dtype=dtype, device=device, requires_grad=requires_grad)
+    return Tensor.zeros(size, dtype=dtype or _core._default_float(), device=device, requires_grad=requires_grad)
 
 
 def _empty(dtype):
@@ -299,7 +280,7 @@ def result_type(tensor1, tensor2):
     """The dtype of the sum of two operands, tensors or numbers."""
     if not isinstance(tensor1, Tensor) and not isinstance(tensor2, Tensor):
         kinds = [tensor(x).dtype for x in (tensor1, tensor2)]
-        return promote_types(*("float32" if k.name == "float64" else k for k in kinds))
+        return promote_types(*kinds)
 
     def small(x):
         return Tensor.zeros([0] if x.ndim else [], dtype=x.dtype, device="cpu") if isinstance(x, Tensor) else x
@@ -406,11 +387,28 @@ def _of_functional(name, order=None):
 alpha_dropout, feature_alpha_dropout, rrelu, bilinear, conv_tbc = map(_of_functional, ("alpha_dropout", "feature_alpha_dropout", "rrelu", "bilinear", "conv_tbc"))
 
 
+celu_, rrelu_, threshold_ = map(_of_functional, ("celu_", "rrelu_", "threshold_"))
+
+
+def _written_dropout(name):
+    def function(input, p, train):
+        return input._write(globals()[name](input, p, train))
+
+    function.__name__ = function.__qualname__ = name + "_"
+    function.__doc__ = f"`{name}`, written into the input."
+    return function
+
+
 def feature_dropout(input, p, train):
     """Whole channels zeroed with probability `p` and the others scaled up."""
     from .nn.functional import dropout2d
 
     return dropout2d(input, p, train)
+
+
+dropout_, alpha_dropout_, feature_dropout_, feature_alpha_dropout_ = map(
+    _written_dropout, ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
+)
 
 
 def embedding_bag(weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None):
@@ -435,20 +433,34 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
 
 def get_default_dtype():
     """The dtype of floating-point numbers when none is named."""
-    return _core.float32
+    return getattr(_core, _core._default_float().name)
 
 
 def set_default_dtype(d):
-    """`float32` is taken; others are an error: `dtype=` of each call says them."""
-    if DType(d) != _core.float32:
-        raise NotImplementedError(f"set_default_dtype: {DType(d).name}; in zyx: dtype= of each call")
+    """Sets the dtype of floating-point numbers when none is named: of new tensors and layers, and of results of
+    operations that turn integers into floats.
+    """
+    if not isinstance(d, DType) and not isinstance(d, str):
+        raise TypeError(f"invalid dtype object: only floating-point types are supported as the default type, not {d!r}")
+    dtype = DType(d)
+    if dtype.name not in _FLOATS:
+        raise TypeError("only floating-point types are supported as the default type")
+    if dtype.name != "float32":
+        from . import _default
+
+        _default.install()
+    _core._set_default_float(dtype)
 
 
 def set_default_tensor_type(t):
-    """`FloatTensor` is taken; others are an error: `dtype=` and `device=` of each call say them."""
+    """Sets the default dtype by PyTorch's name of a kind of tensor, as in `"torch.DoubleTensor"`; with `cuda` the device too."""
     name = t if isinstance(t, str) else getattr(t, "__name__", repr(t))
-    if name.rpartition(".")[2] != "FloatTensor" or ".cuda." in name or getattr(t, "_cuda", False):
-        raise NotImplementedError(f"set_default_tensor_type: {name}; in zyx: dtype= and device= of each call")
+    on_cuda = ".cuda." in name or getattr(t, "_cuda", False)
+    kind = KINDS.get(name.rpartition(".")[2])
+    if kind not in _FLOATS:
+        raise TypeError("only floating-point types are supported as the default type")
+    set_default_dtype(kind)
+    _core._set_default_device("cuda" if on_cuda else None)
 
 
 def get_default_device():
@@ -457,9 +469,8 @@ def get_default_device():
 
 
 def set_default_device(device):
-    """The present default is taken; another is an error: the environment variable ZYX_DEVICE says it."""
-    if device is not None and Device(device) != _core.device():
-        raise NotImplementedError(f"set_default_device: {device}; in zyx: the environment variable ZYX_DEVICE, or device= of each call")
+    """Sets the device that tensors of this thread are made on when none is named; `None`: the one that is chosen at the start."""
+    _core._set_default_device(f"cuda:{device}" if isinstance(device, int) else device)
 
 
 def get_num_threads():

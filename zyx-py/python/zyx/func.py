@@ -3,9 +3,35 @@
 Arguments and results are tensors, or tuples, lists and dicts of them. All of them may be put into one another.
 """
 
+import functools as _functools
+from _thread import _local
+
 from ._core import Tensor
 from ._core import tensor as _tensor
 from ._tree import flatten, map_tree, spread
+
+
+class _Depth(_local):
+    """How many transforms a thread is inside of. Inputs there have histories although they do not require gradients."""
+
+    depth = 0
+
+
+_inside = _Depth()
+
+
+def _transform(function):
+    """A function that calls another of the user's with inputs that gradients are taken of."""
+
+    @_functools.wraps(function)
+    def transform(*args, **kwargs):
+        _inside.depth += 1
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _inside.depth -= 1
+
+    return transform
 
 
 def _positions(argnums, arguments, name):
@@ -53,6 +79,7 @@ def grad(func, argnums=0, has_aux=False):
 def grad_and_value(func, argnums=0, has_aux=False):
     """A function that gives a gradient, as `grad` does, and the value."""
 
+    @_transform
     def both(*args, **kwargs):
         args, places, rebuilds = _leaves(args, _positions(argnums, args, "grad"))
         value = func(*args, **kwargs)
@@ -71,6 +98,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
     return both
 
 
+@_transform
 def vjp(func, *primals, has_aux=False):
     """The result of a function, and a function that gives the products of cotangents of it with the Jacobians."""
     args, places, rebuilds = _leaves(primals, range(len(primals)))
@@ -99,6 +127,7 @@ def vjp(func, *primals, has_aux=False):
     return (output, pull, aux) if has_aux else (output, pull)
 
 
+@_transform
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     """The result of a function, and its derivative in the direction of tangents."""
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
@@ -145,6 +174,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
     of them are one plan for every `chunk_size`.
     """
 
+    @_transform
     def jacobian(*args, **kwargs):
         args, places, rebuilds = _leaves(args, _positions(argnums, args, "jacrev"))
         output = func(*args, **kwargs)
@@ -178,6 +208,7 @@ def _rows(y, x):
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
     """A function that gives the Jacobian of a positional argument, `[*result, *argument]`, by tangents of the argument."""
 
+    @_transform
     def jacobian(*args, **kwargs):
         numbers, parts, known = _positions(argnums, args, "jacfwd"), [], {}
         for number in numbers:

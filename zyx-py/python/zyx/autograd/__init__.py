@@ -1,10 +1,13 @@
 """Gradients under the names of `torch.autograd`."""
 
-from .. import _aliases
-from .._core import Tensor
-from .._grad_mode import enable_grad, no_grad, set_grad_enabled  # noqa: F401
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import functional as functional
+    from .function import Function as Function
 
-__getattr__ = _aliases.ways(__name__, {"Function": "x.with_gradient(..)"})
+from .. import _aliases
+from .._core import Tensor, _set_hook_history
+from .._grad_mode import enable_grad, no_grad, set_grad_enabled  # noqa: F401
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
@@ -17,11 +20,15 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     outputs, inputs = _list(outputs), _list(inputs)
     weights = [None] * len(outputs) if grad_outputs is None else _list(grad_outputs)
     total = [None] * len(inputs)
-    for output, weight in zip(outputs, weights):
-        if weight is None and output.numel() != 1:
-            raise RuntimeError(f"grad: an output of shape {output.shape} is not one number; pass grad_outputs")
-        found = output._grad(inputs) if weight is None else output.grad_with(weight, inputs)
-        total = [b if a is None else a if b is None else a + b for a, b in zip(total, found)]
+    mode = _set_hook_history(bool(create_graph))
+    try:
+        for output, weight in zip(outputs, weights):
+            if weight is None and output.numel() != 1:
+                raise RuntimeError(f"grad: an output of shape {tuple(output.shape)} is not one number; pass grad_outputs")
+            found = output._grad(inputs) if weight is None else output.grad_with(weight, inputs)
+            total = [b if a is None else a if b is None else a + b for a, b in zip(total, found)]
+    finally:
+        _set_hook_history(mode)
     if materialize_grads:
         total = [x.zeros_like() if dx is None else dx for dx, x in zip(total, inputs)]
     elif not allow_unused and any(dx is None for dx in total):
@@ -85,12 +92,15 @@ class detect_anomaly(set_detect_anomaly):
         super().__init__(True, check_nan)
 
 
-_missing = __getattr__
+_missing = _aliases.ways(__name__, {})
 
 
 def __getattr__(name):
-    if name != "functional":
+    if name not in ("functional", "function", "Function"):
         return _missing(name)
     import importlib
 
-    return importlib.import_module(".functional", __name__)
+    if name == "Function":
+        found = globals()[name] = importlib.import_module(".function", __name__).Function
+        return found
+    return importlib.import_module("." + name, __name__)

@@ -7,7 +7,8 @@ initialiser, or what the `# rust:` line says. `**place` is `device` and `dtype` 
 
 from typing import Any, overload
 
-from .._core import Axis, Floats, Int, Interpolation, One, Padding, Pads, PadMode, Pair, Parameter, Reduction, Shape, Size, Tensor, Triple
+from .._core import Axis, Floats, Int, Interpolation, One, Padding, Pads, PadMode, Pair, Reduction, Shape, Size, Tensor, Triple
+from .._core import Parameter as Parameter
 from . import functional as functional
 from . import init as init
 from . import utils as utils
@@ -21,6 +22,7 @@ from ._layers import Layer as Layer
 from ._lazy import UninitializedBuffer as UninitializedBuffer
 from ._lazy import UninitializedParameter as UninitializedParameter
 from .module import Module as Module
+from .module import NativeLayer as NativeLayer
 from .module import ModuleDict as ModuleDict
 from .module import ModuleList as ModuleList
 from .module import ParameterDict as ParameterDict

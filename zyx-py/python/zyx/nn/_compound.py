@@ -31,7 +31,7 @@ def _attention(self, options):
         options[key] = width if options[key] is None else options[key]
     _keep(self, options, "embed_dim", "kdim", "vdim", "num_heads", "dropout", "batch_first", "add_zero_attn")
     vars(self)["head_dim"] = width // heads
-    own = {"device": options["device"], "dtype": options["dtype"] or "float32"}
+    own = {"device": options["device"], "dtype": options["dtype"] or _core._default_float()}
     empty = lambda *shape: Parameter(Tensor.zeros(*shape, **own))  # noqa: E731
     vars(self)["_qkv_same_embed_dim"] = same = self.kdim == width and self.vdim == width
     for name, columns in (("q_proj_weight", width), ("k_proj_weight", self.kdim), ("v_proj_weight", self.vdim)):
@@ -237,7 +237,7 @@ def _translated(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, 
 
 def _square_mask(sz, device=None, dtype=None):
     """A mask `[sz, sz]` that hides later steps: `-inf` above the diagonal."""
-    return Tensor.full((sz, sz), -float("inf"), dtype=dtype or "float32", device=device).triu(1)
+    return Tensor.full((sz, sz), -float("inf"), dtype=dtype or _core._default_float(), device=device).triu(1)
 
 
 row("Transformer", lambda self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1, activation=F.relu,
@@ -419,7 +419,7 @@ def _recurrent(kind):
                 shapes = {"weight_ih": (4 * width, inside), "weight_hh": (4 * width, self.proj_size), "weight_hr": (self.proj_size, width)}
                 for name in names:
                     shape = shapes.get(name.rsplit("_l", 1)[0], (4 * width,))
-                    vars(self)[name] = Parameter(Tensor.rand_range(-bound, bound, shape, dtype=place["dtype"] or "float32", device=place["device"]))
+                    vars(self)[name] = Parameter(Tensor.rand_range(-bound, bound, shape, dtype=place["dtype"] or _core._default_float(), device=place["device"]))
             return
         given = [size, width, layers, bool(options["bias"]), bool(options["batch_first"]), float(drop), bool(options["bidirectional"])]
         if kind == "RNN":

@@ -6,6 +6,7 @@ PyTorch has in another order, or with other meanings, than the methods.
 """
 
 import math as _math
+from operator import add as _add_bias  # replaced within `zyx.amp`
 
 from .._aliases import elsewhere as _elsewhere
 from .._core import Parameter as _Parameter
@@ -35,7 +36,7 @@ def linear(input, weight, bias=None):
     if input.dtype != weight.dtype:
         _same("linear", input, weight)
     y = input.matmul(weight.t())
-    return y if bias is None else y + bias
+    return y if bias is None else _add_bias(y, bias)
 
 
 @_in_steps
@@ -325,7 +326,8 @@ def _norm_dtype(name, input, weight):
 
 def _trailing(input, shape):
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    if input.shape[input.ndim - len(shape) :] != shape:
+    # A plain tuple: its parts are taken faster than those of a `Size`.
+    if tuple(input.shape)[input.ndim - len(shape) :] != shape:
         raise ValueError(f"normalized_shape {shape} is not the end of the shape {input.shape}")
     return list(range(-len(shape), 0))
 
@@ -622,9 +624,10 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
 def _attend(given, width, heads, weights, bias, bias_k, bias_v, zeros, dropout_p, padding, need_weights, mask, is_causal):
     """Attention of `[n, steps, width]` queries before the last product, and the weights of each head."""
     q, k, v = given
-    if q.ndim != 3 or q.shape[-1] != width:
+    n, *steps = q.shape
+    if len(steps) != 2 or steps[1] != width:
         raise ValueError(f"attention: was expecting embedding dimension of {width}, but got a query of shape {q.shape}")
-    n, heads_of = q.shape[0], width // heads
+    heads_of = width // heads
     if heads_of * heads != width:
         raise ValueError(f"attention: {heads} heads do not divide a width of {width}")
     projected = []
@@ -639,8 +642,8 @@ def _attend(given, width, heads, weights, bias, bias_k, bias_v, zeros, dropout_p
     if zeros:
         k, v = (Tensor.cat([x, x.new_zeros((n, 1, width))], 1) for x in (k, v))
         more += 1
-    q, k, v = (x.reshape(n, x.shape[1], heads, heads_of).transpose(1, 2) for x in (q, k, v))
-    queries, keys = q.shape[2], k.shape[2]
+    q, k, v = (x.reshape(n, tuple(x.shape)[1], heads, heads_of).transpose(1, 2) for x in (q, k, v))
+    (_, _, queries, _), (_, _, keys, _) = q.shape, k.shape
     if mask is not None:
         if mask.ndim == 3:
             mask = mask.reshape(n, heads, queries, keys - more)

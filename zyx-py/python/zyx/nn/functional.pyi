@@ -193,6 +193,15 @@ def argsort(input: Any, *args: Any, **kwargs: Any) -> Any:
 def argwhere(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Positions of the nonzero elements; the same as `nonzero`."""
 
+def as_strided(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The elements of memory that this tensor shares at strides from a place on: a view."""
+
+def as_strided_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Becomes `as_strided` of itself."""
+
+def as_strided_scatter(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """A copy with `src` at the elements that `as_strided` names."""
+
 def as_subclass(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The tensor as an instance of a class: of `Tensor` itself."""
 
@@ -468,6 +477,9 @@ def conj(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 def conj_physical(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The conjugate of real numbers: the tensor itself."""
+
+def conj_physical_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `conj_physical`, written into the tensor."""
 
 def contiguous(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The elements next to each other in row-major order, stored as they are: a point at which fusion stops. The same memory if they are so already, else a copy."""
@@ -1009,6 +1021,9 @@ def hypot_(input: Any, *args: Any, **kwargs: Any) -> Any:
 def i0(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The modified Bessel function of the first kind and order 0."""
 
+def i0_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `i0`, written into the tensor."""
+
 def ifft(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The inverse of `fft`."""
 
@@ -1059,6 +1074,9 @@ def index_put_(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 def index_reduce(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Slices of `source` combined with those that `index` names along an axis, by `"prod"`, `"mean"`, `"amax"` or `"amin"`."""
+
+def index_reduce_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `index_reduce`, written into the tensor."""
 
 def index_select(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The entries `index` (one axis) of one axis, in that order: time linear in the result."""
@@ -1360,6 +1378,12 @@ def lt(input: Any, *args: Any, **kwargs: Any) -> Any:
 def lt_(input: Any, *args: Any, **kwargs: Any) -> Any:
     """As `lt`, written into the tensor."""
 
+def map2_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Applies a function of Python to each element and the elements of two other tensors, which broadcast; writes the results."""
+
+def map_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Applies a function of Python to each element and the element of another tensor, which broadcasts; writes the results."""
+
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: Any = 0, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Tensor:
     """How wrongly pairs are ordered."""
 
@@ -1563,6 +1587,9 @@ def nelement(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 def new_empty(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Zeros on this tensor's device and in its dtype, if no others are given: a tensor has a value."""
+
+def new_empty_strided(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Zeros on this tensor's device and in its dtype, if no others are given, with these strides."""
 
 def new_full(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Elements equal to a value on this tensor's device and in its dtype, if no others are given."""
@@ -1771,6 +1798,12 @@ def reciprocal_(input: Any, *args: Any, **kwargs: Any) -> Any:
 def record_stream(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Nothing: memory is given back when the last computation that uses it is done."""
 
+def register_hook(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls `hook(grad)` with each gradient of this tensor; a result takes the gradient's place. Gives a handle, whose `remove()` takes the hook away."""
+
+def register_post_accumulate_grad_hook(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls `hook(self)` each time after `backward` has collected the gradient of this leaf. Gives a handle, whose `remove()` takes the hook away."""
+
 def relu(input: Any, inplace: Any = False) -> Tensor:
     """`max(x, 0)`; NaN stays NaN."""
 
@@ -1810,8 +1843,14 @@ def reshape(input: Any, *args: Any, **kwargs: Any) -> Any:
 def reshape_as(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The elements in the shape of `other`."""
 
+def resize_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Becomes a tensor of another shape with the elements of its memory in order; elements that are new are zeros."""
+
+def resize_as_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """`resize_` to the shape of another tensor."""
+
 def retain_grad(input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Keeps the gradient of a leaf in `.grad`, as `backward` does; of other tensors it is `zyx.grad(loss, x)`."""
+    """Keeps the gradient of a tensor that was computed in `.grad`, as `backward` does that of a leaf."""
 
 def rfft(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The transform of real numbers along an axis: the first `n / 2 + 1` elements of the complex one, the others being their conjugates; a last axis of two is added."""
@@ -1896,6 +1935,9 @@ def selu(input: Any, inplace: Any = False) -> Tensor:
 
 def selu_(input: Any, *given: Any, **named: Any) -> Tensor:
     """`selu` in the place of the input."""
+
+def set_(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Becomes a tensor that shares the memory of `source`, whole or at strides; without one a tensor without elements."""
 
 def sgn(input: Any, *args: Any, **kwargs: Any) -> Any:
     """-1, 0 or 1; NaN stays NaN."""
@@ -2027,10 +2069,10 @@ def stft(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Transforms of overlapping frames of real signals `[.., samples]`: `[.., n_fft / 2 + 1, frames, 2]`."""
 
 def storage_offset(input: Any, *args: Any, **kwargs: Any) -> Any:
-    """0: a tensor is no part of other memory."""
+    """The place of the first element in memory that views share."""
 
 def stride(input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Every `step`-th element of one axis, from `start` on."""
+    """How many elements of memory the neighbours along each axis, or along `axis` or `dim`, are apart. With `start` or `step` every `step`-th position of an axis, from `start` on."""
 
 def sub(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Difference."""

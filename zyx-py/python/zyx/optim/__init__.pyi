@@ -11,6 +11,7 @@ from .._core import clip_norm as clip_norm
 from .._core import clip_value as clip_value
 from . import lr_scheduler as lr_scheduler
 from . import schedule as schedule
+from . import swa_utils as swa_utils
 
 Parameters: TypeAlias = Iterable[Parameter]
 Betas: TypeAlias = tuple[float, float]

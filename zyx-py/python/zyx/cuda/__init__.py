@@ -1,9 +1,9 @@
 """What scripts ask `torch.cuda` for."""
 
-from . import _aliases, _core
-from ._core import manual_seed
+from .. import _aliases, _core
+from .._core import manual_seed
 
-_missing = _aliases.ways(__name__, {"amp": _aliases.HALVES, "nvtx": "device.set_profiling(True)", "CUDAGraph": "zyx.jit"})
+_missing = _aliases.ways(__name__, {"nvtx": "device.set_profiling(True)", "CUDAGraph": "zyx.jit"})
 
 manual_seed_all = manual_seed
 
@@ -93,7 +93,7 @@ def get_device_name(device=None):
 
 def mem_get_info(device=None):
     """Free bytes, as far as zyx knows, and all bytes of a device."""
-    from .accelerator import memory_reserved
+    from ..accelerator import memory_reserved
 
     found = _device(device)
     whole = found.memory() if callable(found.memory) else found.memory
@@ -102,7 +102,7 @@ def mem_get_info(device=None):
 
 def _of(name):
     def function(device=None):
-        from . import accelerator
+        from .. import accelerator
 
         return getattr(accelerator, name)(_device(device))
 
@@ -196,11 +196,15 @@ class Event:
 
 
 def __getattr__(name):
-    from ._more import KINDS
+    from .._more import KINDS
 
+    if name == "amp":
+        import importlib
+
+        return importlib.import_module(".amp", __name__)
     if name not in KINDS:
         return _missing(name)
-    from ._types import kind
+    from .._types import kind
 
     found = globals()[name] = kind(name, True)
     return found
