@@ -4971,10 +4971,20 @@ class Tensor:
         """The modified Bessel function of the first kind and order 0."""
         # by hand
 
+    @overload
+    def igamma(self, rhs: Any) -> Any: ...
+        # by hand
+
+    @overload
     def igamma(self, other: Any) -> Any:
         """The regularised lower incomplete gamma function of shapes and `other`."""
         # by hand
 
+    @overload
+    def igammac(self, rhs: Any) -> Any: ...
+        # by hand
+
+    @overload
     def igammac(self, other: Any) -> Any:
         """1 minus `igamma`, exact where that is near 1."""
         # by hand

@@ -47,6 +47,15 @@ def lstsq(A: Any, B: Any, rcond: Any=None, *, driver: Any=None) -> Any:
 def solve(A: Any, B: Any, *, left: Any=True) -> Any:
     """The solution `y` of `A @ y = B`, or of `y @ A = B` unless `left`; `B` may have a vector for each matrix."""
 
+def lu_factor(A: Any, *, pivot: Any=True) -> Any:
+    """Triangles whose product is `A` with its rows in another order, in one matrix; `pivots` are the rows, from 1, that the steps exchanged. Square matrices have gradients."""
+
+def lu(A: Any, *, pivot: Any=True) -> Any:
+    """A permutation, a lower triangle with ones on its diagonal, and an upper one, whose product is `A`."""
+
+def lu_solve(LU: Any, pivots: Any, B: Any, *, left: Any=True, adjoint: Any=False) -> Any:
+    """The solution `y` of `A @ y = B`, or of `y @ A = B` unless `left`, for the result of `lu_factor(A)`; of the transposed matrix with `adjoint`."""
+
 def cond(A: Any, p: Any=None) -> Any:
     """The condition number: largest singular value divided by the smallest, or the product of the norms `p` of the matrices and of their inverses."""
 

@@ -11,6 +11,12 @@ def xlogy(input: Any, other: Any) -> Any:
 def xlog1py(input: Any, other: Any) -> Any:
     """`input * log(1 + other)`, and 0 where `input` is 0."""
 
+def gammainc(input: Any, other: Any) -> Any:
+    """The regularised lower incomplete gamma function: the probability of at most `other` under a gamma distribution of shape `input`. Both have gradients."""
+
+def gammaincc(input: Any, other: Any) -> Any:
+    """1 minus `gammainc`, exact where that is near 1."""
+
 def entr(input: Any) -> Any:
     """`-input * log(input)`, 0 at 0, and `-inf` below."""
 
