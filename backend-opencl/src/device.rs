@@ -416,6 +416,11 @@ impl Device for OpenClDevice {
         !program.0.loaded
     }
 
+    /// A driver for CPUs maps a library in five parts for each kernel, and a process may have 65,530 mappings.
+    fn program_bytes(&self, program: &OpenClProgram) -> usize {
+        program.0.entries.len() * (64 << 10)
+    }
+
     fn alloc(&self, bytes: usize) -> Result<OpenClBuffer, DeviceError> {
         // Whole words, so that atomics on narrow elements stay inside; and never nothing, which
         // OpenCL refuses.

@@ -49,7 +49,7 @@ fn known_to_compilers(device: &Device, dtype: DType) {
             let got = make().and_then(|x| apply::unary(op, &x));
             // A kernel each, stored where something else stood, shows what becomes of such a number.
             if dtype == DType::F32 || dtype == DType::F16 && value.is_nan() {
-                let other = Tensor::full([3], 7.0, device).cast(dtype).contiguous();
+                let other = Tensor::full([3], 7f32, device).cast(dtype).contiguous();
                 other.realize().expect("memory");
                 drop(other);
                 got.as_ref().map_or(Ok(()), Tensor::realize).expect("a value");

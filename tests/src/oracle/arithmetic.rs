@@ -324,7 +324,7 @@ fn int_pow(dtype: DType, base: i128, exponent: i128) -> i128 {
     }
 }
 
-/// What rounding takes from `x - y` (Knuth's TwoSum); nothing where the difference is infinite.
+/// The part of `x - y` that rounding drops (Knuth's TwoSum); 0 if the difference is infinite.
 fn lost(x: f64, y: f64) -> f64 {
     let difference = x - y;
     let taken = difference - x;

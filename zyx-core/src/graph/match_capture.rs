@@ -64,7 +64,7 @@ pub(crate) fn match_capture(
     if outputs.len() != graph.outputs.len() {
         return None;
     }
-    match_held(outputs, &[], (graph, order), visit, &|_| false).map(|matched| matched.bindings)
+    match_held(outputs, &[], (graph, order), visit, None).map(|matched| matched.bindings)
 }
 
 /// Compares tensors with the first outputs of a graph, and counts the handles of each node's tensor.
@@ -76,7 +76,7 @@ pub(crate) fn match_held(
     given: &[Tensor],
     (graph, order): (&Graph, &CaptureOrder),
     visit: u64,
-    wanted: &dyn Fn(NodeId) -> bool,
+    wanted: Option<&dyn Fn(NodeId) -> bool>,
 ) -> Option<Matched> {
     if outputs.len() > graph.outputs.len() || graph.len() >= MAX_FOLLOWED {
         return None;
@@ -88,7 +88,7 @@ pub(crate) fn match_held(
         at: 0,
         seen: 0,
         matched: Matched::default(),
-        handles: vec![(0, false); graph.len()],
+        handles: SmallVec::from_elem((0, false), graph.len()),
         detached: Vec::new(),
         places,
         visit,
@@ -131,13 +131,13 @@ struct Follow<'a> {
     matched: Matched,
     /// For each node the handles of its tensors that the graph does not account for, and whether a
     /// part of it was needed before.
-    handles: Vec<(i32, bool)>,
+    handles: SmallVec<[(i32, bool); 32]>,
     /// Tensors behind which gradients stop, and the slots of the leaves that they equal.
     detached: Vec<(Tensor, u32)>,
     /// Arguments that are places.
     places: Collected,
     visit: u64,
-    wanted: &'a dyn Fn(NodeId) -> bool,
+    wanted: Option<&'a dyn Fn(NodeId) -> bool>,
 }
 
 /// Why a tensor has no number yet.
@@ -179,7 +179,7 @@ impl Follow<'_> {
         // The one that led here is the graph's.
         *handles += tensor.owners() as i32 - 1;
         *needed |= tensor.was_needed();
-        if (self.wanted)(id) {
+        if self.wanted.is_some_and(|wanted| wanted(id)) {
             self.matched.tensors.push((id, tensor.clone()));
         }
         Ok(id)

@@ -1,19 +1,35 @@
 //! Origins in builds that keep them.
 
 use super::Place;
+use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::panic::Location;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 
-/// Where an operation comes from: two words, as there is one for each pending tensor.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Origin {
-    /// The call that made it; none of what computes a gradient.
-    own: Option<Place>,
-    /// The line for which it was called, or whose gradient it computes.
-    scope: Option<Place>,
+/// Where an operation comes from: the number of a [`Pair`], so that a pending tensor has two bytes of it. Equal pairs have
+/// one number; what comes when all numbers are taken is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Origin(u16);
+
+/// The call that made it, none of what computes a gradient, and the line for which it was called, or whose gradient it
+/// computes.
+type Pair = [Option<Place>; 2];
+
+/// The pairs in the order of their numbers, and the numbers.
+#[derive(Default)]
+struct Pairs {
+    list: Vec<Pair>,
+    numbers: FxHashMap<Pair, u16>,
 }
+
+static ORIGINS: LazyLock<RwLock<Pairs>> = LazyLock::new(|| {
+    let unknown = (vec![[None; 2]], FxHashMap::from_iter([([None; 2], 0)]));
+    RwLock::new(Pairs { list: unknown.0, numbers: unknown.1 })
+});
+
+/// Pairs whose numbers a thread remembers, one for each remainder of their addresses.
+const REMEMBERED: usize = 64;
 
 /// For whom calls are made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,42 +39,68 @@ struct Scope {
     gradient: bool,
 }
 
-/// Whether two lines are one; a call that was compiled several times has several addresses.
-fn is_same(a: Option<Place>, b: Option<Place>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => std::ptr::eq(a, b) || a == b,
-        (a, b) => a.is_none() && b.is_none(),
-    }
-}
-
-impl PartialEq for Origin {
-    fn eq(&self, other: &Origin) -> bool {
-        is_same(self.own, other.own) && is_same(self.scope, other.scope)
-    }
-}
-
-impl Eq for Origin {}
-
 thread_local! {
     static SCOPE: Cell<Scope> = const { Cell::new(Scope { line: None, gradient: false }) };
+    static NUMBERS: [Cell<(Pair, u16)>; REMEMBERED] =
+        const { [const { Cell::new(([None; 2], 0)) }; REMEMBERED] };
+}
+
+/// The address of a place. A call that was compiled several times has several.
+fn address(place: Option<Place>) -> usize {
+    place.map_or(0, |place| std::ptr::from_ref(place).addr())
 }
 
 impl Origin {
     pub(crate) const KEPT: bool = true;
-    pub(crate) const UNKNOWN: Origin = Origin { own: None, scope: None };
+    pub(crate) const UNKNOWN: Origin = Origin(0);
 
     /// The present call.
-    #[inline(always)]
+    #[inline]
     #[track_caller]
     pub(crate) fn here() -> Origin {
         let (own, Scope { line, gradient }) = (Location::caller(), SCOPE.get());
-        Origin { own: if gradient { None } else { Some(own) }, scope: line }
+        Origin::of([if gradient { None } else { Some(own) }, line])
+    }
+
+    fn of(pair: Pair) -> Origin {
+        let [own, scope] = pair.map(address);
+        // Places are some words apart.
+        let slot = (own / 8 ^ scope / 64) % REMEMBERED;
+        NUMBERS.with(|numbers| {
+            let (known, number) = numbers[slot].get();
+            if known.map(address) == [own, scope] {
+                return Origin(number);
+            }
+            let number = Origin::numbered(pair);
+            numbers[slot].set((pair, number));
+            Origin(number)
+        })
+    }
+
+    #[cold]
+    fn numbered(pair: Pair) -> u16 {
+        let mut pairs = ORIGINS.write().unwrap_or_else(PoisonError::into_inner);
+        let Pairs { list, numbers } = &mut *pairs;
+        match (numbers.get(&pair), u16::try_from(list.len())) {
+            (Some(&number), _) => number,
+            (None, Ok(next)) => {
+                list.push(pair);
+                numbers.insert(pair, next);
+                next
+            }
+            (None, Err(_)) => Origin::UNKNOWN.0,
+        }
     }
 
     /// The line of the program, and whether the operation computes a gradient of what was called there.
     pub(crate) fn line(self) -> Option<(Place, bool)> {
-        let own = self.own.filter(|place| !is_within_library(place.file()));
-        own.or(self.scope).map(|line| (line, self.own.is_none()))
+        if self == Origin::UNKNOWN {
+            return None;
+        }
+        let [own, scope] =
+            ORIGINS.read().unwrap_or_else(PoisonError::into_inner).list[usize::from(self.0)];
+        let place = own.filter(|place| !is_within_library(place.file()));
+        place.or(scope).map(|line| (line, own.is_none()))
     }
 }
 
@@ -133,7 +175,23 @@ pub(crate) fn is_within_library(file: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_within_library;
+    use super::*;
+
+    #[test]
+    fn origins_are_the_lines_of_calls() {
+        let here = || Origin::here();
+        let (first, other) = (here(), Origin::here());
+        assert_eq!(first, here(), "one call");
+        assert_ne!(first, other);
+        let own = |origin: Origin| ORIGINS.read().unwrap().list[usize::from(origin.0)][0].unwrap();
+        assert_eq!((own(first).file(), own(first).line() + 1), (file!(), own(other).line()));
+        let gradient = {
+            let _here = Attributed::to_gradient(first);
+            Origin::here()
+        };
+        assert_ne!(gradient, first);
+        assert_eq!(Origin::UNKNOWN.line(), None);
+    }
 
     #[test]
     fn files_of_the_library_are_known() {

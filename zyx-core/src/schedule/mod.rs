@@ -230,7 +230,7 @@ fn keep_held(
     let Some(device) = pending.first().map(|tensor| tensor.device()) else {
         return Default::default();
     };
-    let matched = match_held(pending, given, (graph, order), cache.visit(), &|_| true);
+    let matched = match_held(pending, given, (graph, order), cache.visit(), Some(&|_| true));
     let Some(Matched { held, mut tensors, kept_leaves, .. }) = matched else {
         return Default::default();
     };

@@ -235,8 +235,12 @@ impl PlanCache {
                 return None;
             }
             let wanted = |node: NodeId| kept.contains(&node) || keeping.deferred.contains(&node);
+            let wanted: Option<&dyn Fn(NodeId) -> bool> = match (kept, &keeping.deferred[..]) {
+                ([], []) => None,
+                _ => Some(&wanted),
+            };
             let captured = (&**graph, order);
-            let matched = match_held(outputs, given, captured, self.visit(), &wanted)?;
+            let matched = match_held(outputs, given, captured, self.visit(), wanted)?;
             let Matched { bindings, held, tensors, kept_leaves } = matched;
             if keeps && held != keeping.held {
                 return None;

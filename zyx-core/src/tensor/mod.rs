@@ -136,16 +136,13 @@ pub(crate) struct Node {
     shape: Shape,
     device: Device,
     dtype: DType,
-    tracked: bool,
-    /// Whether it has no elements.
-    empty: bool,
-    /// [`FLAGGED`] and [`NEEDED`].
+    /// [`TRACKED`], [`EMPTY`], [`FLAGGED`], [`NEEDED`] and the length of a chain.
     state: AtomicU8,
+    origin: Origin,
     /// The id of the parameter whose leaf this is, 0 of any other tensor.
     param: u32,
     history: Mutex<History>,
     value: OnceLock<Buffer>,
-    origin: Origin,
     /// The last visit that numbered it, and the number; see [`Tensor::mark`]. On a device in checked
     /// mode, which visits nothing so, the number of a note.
     mark: AtomicU64,
@@ -162,8 +159,12 @@ struct Inherited {
 const FLAGGED: u8 = 1;
 /// State of a node: a part of it was computed for another value, and it was not kept.
 const NEEDED: u8 = 2;
+/// State of a node: gradients can be asked for.
+const TRACKED: u8 = 4;
+/// State of a node: it has no elements.
+const EMPTY: u8 = 8;
 /// State of a node, from this bit on: how many kept values came before it in a chain.
-const CHAIN_SHIFT: u32 = 2;
+const CHAIN_SHIFT: u32 = 4;
 /// Most values of a chain whose histories stay though they were not asked for.
 const LONGEST_CHAIN: u8 = 6;
 
@@ -180,9 +181,15 @@ impl Node {
         origin: Origin,
     ) -> Node {
         let (history, value, mark) = (Mutex::new(history), OnceLock::new(), AtomicU64::new(note));
-        let empty = shape.contains(&0);
-        let state = AtomicU8::new(if flagged { FLAGGED } else { 0 });
-        Node { shape, device, dtype, tracked, empty, state, param: 0, history, value, origin, mark }
+        let bit = |holds: bool, bit: u8| if holds { bit } else { 0 };
+        let state = bit(flagged, FLAGGED) | bit(tracked, TRACKED) | bit(shape.contains(&0), EMPTY);
+        let state = AtomicU8::new(state);
+        Node { shape, device, dtype, state, origin, param: 0, history, value, mark }
+    }
+
+    #[inline]
+    fn is_tracked(&self) -> bool {
+        self.state.load(Relaxed) & TRACKED != 0
     }
 }
 
@@ -272,7 +279,7 @@ const _: () = {
     // With the two counts of the `Arc` and a word of the allocator a node fills 128 bytes, the most that the usual
     // allocator of Linux takes back without looking at the neighbours. Locks of other systems are larger.
     assert!(
-        size_of::<Node>() - size_of::<Origin>() <= 104 || !cfg!(target_os = "linux"),
+        size_of::<Node>() <= 104 || !cfg!(target_os = "linux"),
         "a pending tensor costs at most 128 bytes"
     );
 };
@@ -302,7 +309,7 @@ impl Tensor {
         let here = &srcs[0].0.device;
         let note = if here.is_checked() { here.note(Location::caller(), None) } else { 0 };
         let device = here.clone();
-        let tracked = srcs.iter().any(|src| src.0.tracked) && dtype.is_float();
+        let tracked = srcs.iter().any(|src| src.0.is_tracked()) && dtype.is_float();
         let mut owned = [None, None, None];
         for (slot, src) in owned.iter_mut().zip(srcs) {
             *slot = Some(src.clone());
@@ -473,7 +480,7 @@ impl Tensor {
 
     /// Whether it has no elements.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.empty
+        self.0.state.load(Relaxed) & EMPTY != 0
     }
 
     /// Whether gradients can flow through this tensor after it was realized.
@@ -486,7 +493,7 @@ impl Tensor {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn is_tracked(&self) -> bool {
-        self.0.tracked
+        self.0.is_tracked()
     }
 
     /// Whether the value has been computed.
@@ -549,7 +556,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn detach(&self) -> Tensor {
-        if !self.0.tracked && matches!(*self.history(), History::Leaf) {
+        if !self.0.is_tracked() && matches!(*self.history(), History::Leaf) {
             return self.clone();
         }
         self.leaf_of(false, 0)
@@ -703,7 +710,7 @@ impl Tensor {
     /// Whether [`Tensor::set_value`] will give up how it was computed.
     pub(crate) fn releases_history(&self) -> bool {
         let stops = |expr: &Expr| matches!(expr.op, Op::Alias(None));
-        !self.0.tracked || matches!(&*self.history(), History::Expr(expr) if stops(expr))
+        !self.0.is_tracked() || matches!(&*self.history(), History::Expr(expr) if stops(expr))
     }
 
     /// Stores the computed value; a node that gradients do not pass gives its history up.
@@ -719,7 +726,7 @@ impl Tensor {
             History::Expr(Expr { op: Op::Alias(None), .. }) => {
                 std::mem::replace(&mut *history, History::Leaf)
             }
-            _ if self.0.tracked => return hold_expr(&mut history),
+            _ if self.0.is_tracked() => return hold_expr(&mut history),
             _ => std::mem::take(&mut *history),
         };
         drop(history);

@@ -57,27 +57,32 @@ pub fn default_trace(kernel: &Kernel, caps: &Caps) -> Trace {
 /// How passes order the float sums of a kernel: the steps that do, each with its parameters, the serial loops
 /// around, and the length of the loop where that is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SumOrder(Vec<Reordered>);
+pub struct SumOrder {
+    steps: Vec<Reordered>,
+    /// How threads share the sums of a whole kernel. Members of a family may differ in it.
+    shared: Vec<SmallVec<[i64; 2]>>,
+}
 
 type Reordered = (&'static str, SmallVec<[i64; 2]>, Option<i64>);
 
 impl SumOrder {
     /// That of what [`optimize`] makes of a kernel, and of what becomes of it in terms of a device.
     pub fn of(kernel: &Kernel, caps: &Caps) -> SumOrder {
-        let mut order = Vec::new();
+        let mut order = SumOrder::default();
         let mut add = |part: &Kernel| {
             if part.has_float_sums() {
                 let draft = tune(part, caps);
-                order.extend(draft.reordered);
+                order.steps.extend(draft.reordered);
+                order.shared.extend(draft.shared);
                 let cuts = compensate::cuts(&draft.kernel).into_iter();
-                order.extend(cuts.map(|(len, params)| (compensate::PASS.name, params, len)));
+                order.steps.extend(cuts.map(|(len, params)| (compensate::PASS.name, params, len)));
             }
         };
         match crate::ir::joint::separate(kernel) {
             None => add(kernel),
             Some(parts) => parts.iter().for_each(|part| add(&part.kernel)),
         }
-        SumOrder(order)
+        order
     }
 
     /// Whether the kernel of a family, whose order this is, gives every bit that a member of this order gives.
@@ -85,8 +90,8 @@ impl SumOrder {
     /// What is done to a loop of unknown length is done for each length alike. Blocks change nothing where all is
     /// one, nor do several accumulators of a loop that the member does not have: it runs once at most.
     pub fn serves(&self, member: &SumOrder) -> bool {
-        let mut steps = member.0.iter().peekable();
-        let all = self.0.iter().all(|(pass, params, len)| {
+        let mut steps = member.steps.iter().peekable();
+        let all = self.steps.iter().all(|(pass, params, len)| {
             let same = |(other, own, at): &&Reordered| {
                 let alike = match (len, at, params.split_last(), own.split_last()) {
                     (None, Some(at), Some((around, params)), Some((same, own)))
@@ -117,7 +122,7 @@ impl SumOrder {
             let whole = || at.is_some_and(|at| at % params[0].max(1) == 0);
             pass == other && params == own && (!lanes || len == at || whole())
         };
-        self.0.len() == member.0.len() && self.0.iter().zip(&member.0).all(same)
+        self.steps.len() == member.steps.len() && self.steps.iter().zip(&member.steps).all(same)
     }
 }
 
@@ -130,8 +135,8 @@ fn tune(kernel: &Kernel, caps: &Caps) -> Draft {
 
 /// The heuristic with other parameters than its own.
 fn tune_with(kernel: &Kernel, caps: &Caps, knobs: Knobs) -> Draft {
-    let (trace, reordered) = (Trace::default(), Vec::new());
-    let draft = Draft { kernel: kernel.clone(), trace, reordered, knobs, used: 0 };
+    let (trace, reordered, shared) = Default::default();
+    let draft = Draft { kernel: kernel.clone(), trace, reordered, shared, knobs, used: 0 };
     if caps.simt { simt::tune(draft, caps) } else { cpu::tune(draft, caps) }
 }
 
@@ -140,6 +145,7 @@ struct Draft {
     kernel: Kernel,
     trace: Trace,
     reordered: Vec<Reordered>,
+    shared: Vec<SmallVec<[i64; 2]>>,
     /// What the heuristic is to choose.
     knobs: Knobs,
     /// The strategies that were applied, a bit each.
@@ -150,16 +156,20 @@ impl Draft {
     /// A copy to try steps on.
     fn fork(&self) -> Draft {
         let (trace, reordered) = (self.trace.clone(), self.reordered.clone());
-        Draft { kernel: self.kernel.clone(), trace, reordered, ..*self }
+        let (kernel, shared) = (self.kernel.clone(), self.shared.clone());
+        Draft { kernel, trace, reordered, shared, ..*self }
     }
 
     /// Takes one step.
     #[inline(never)]
     fn step(&mut self, pass: &Pass, site: Site) {
-        // What a pass without parameters does to the kernel as a whole, it does to all alike.
-        let is_choice = site.value.is_some() || !site.params.is_empty();
-        if is_choice && pass.reassociates_at(&self.kernel, &site) {
-            self.reorders(pass, &site);
+        if pass.reassociates_at(&self.kernel, &site) {
+            match site.value {
+                Some(_) => self.reorders(pass, &site),
+                // A pass without parameters does the same to every kernel.
+                None if !site.params.is_empty() => self.shared.push(site.params.clone()),
+                None => {}
+            }
         }
         // Whatever their blocks are, matrix instructions add up alike.
         if pass.name == passes::mma::PASS.name {

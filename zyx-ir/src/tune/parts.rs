@@ -87,7 +87,7 @@ fn tested(kernel: &Kernel, l: &LoopInfo) -> Option<Range<i64>> {
 mod tests {
     use super::*;
     use crate::passes::property_tests::{Rng, compare, inputs, run};
-    use crate::passes::{Trace, samples};
+    use crate::passes::samples;
     use crate::tune::Knobs;
 
     /// Sums of pieces of `n` elements, `length` each.
@@ -126,9 +126,9 @@ mod tests {
     }
 
     fn separated(kernel: &Kernel, rows: i64) -> Kernel {
-        let (trace, reordered) = (Trace::default(), Vec::new());
+        let (trace, reordered, shared) = Default::default();
         let knobs = Knobs { rows, ..Knobs::default() };
-        let mut draft = Draft { kernel: kernel.clone(), trace, reordered, knobs, used: 0 };
+        let mut draft = Draft { kernel: kernel.clone(), trace, reordered, shared, knobs, used: 0 };
         separate(&mut draft, &Caps::default());
         draft.kernel
     }
