@@ -65,7 +65,7 @@ impl Origin {
     fn of(pair: Pair) -> Origin {
         let [own, scope] = pair.map(address);
         // Places are some words apart.
-        let slot = (own / 8 ^ scope / 64) % REMEMBERED;
+        let slot = ((own / 8) ^ (scope / 64)) % REMEMBERED;
         NUMBERS.with(|numbers| {
             let (known, number) = numbers[slot].get();
             if known.map(address) == [own, scope] {
