@@ -198,6 +198,9 @@ impl CudaDevice {
     }
 
     fn error(&self, context: &str, code: Code) -> DeviceError {
+        if code == Code::STOPPED {
+            return DeviceError::Interrupted;
+        }
         if code.is_lost() {
             return self.lost(code.to_string());
         }

@@ -19,7 +19,7 @@ use std::fmt;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use zyx_core::hal::TrafficCounter;
+use zyx_core::hal::{DeviceKind, TrafficCounter, Watch, ask_until};
 
 /// The oldest driver used, CUDA 11.4: graphs, memory pools, all of what is called here but the
 /// functions behind [`has_graphs`].
@@ -44,7 +44,13 @@ const LOST: [CUresult; 11] = [
     CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE,
 ];
 
+/// What `cuEventQuery` answers before the event is reached.
+const NOT_READY: u32 = CUresult::CUDA_ERROR_NOT_READY as u32;
+
 impl Code {
+    /// The work that waited was stopped.
+    pub(crate) const STOPPED: Code = Code(NOT_READY);
+
     /// Whether memory ran out.
     pub(crate) fn is_memory(self) -> bool {
         self.0 == CUresult::CUDA_ERROR_OUT_OF_MEMORY as u32
@@ -547,10 +553,21 @@ impl Event {
         Ok(Event { raw, context: Arc::clone(context) })
     }
 
+    /// Waits until it is reached, or with [`Code::STOPPED`] until the work that waits is stopped.
     pub(crate) fn wait(&self) -> Result {
         self.context.bind()?;
-        // SAFETY: a valid handle.
-        check(unsafe { cuda!(cuEventSynchronize(self.raw)) })
+        if !Watch::here().may_stop() {
+            // SAFETY: a valid handle.
+            return check(unsafe { cuda!(cuEventSynchronize(self.raw)) });
+        }
+        let is_reached = ask_until(DeviceKind::Gpu, || {
+            // SAFETY: a valid handle.
+            match unsafe { cuda!(cuEventQuery(self.raw)) } {
+                NOT_READY => Ok(false),
+                code => check(code).map(|()| true),
+            }
+        });
+        if is_reached? { Ok(()) } else { Err(Code::STOPPED) }
     }
 
     /// Milliseconds from an earlier event to this, both done.

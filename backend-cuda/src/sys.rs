@@ -147,7 +147,7 @@ functions! {
     // Streams and events.
     cuStreamCreate cuStreamDestroy_v2 cuStreamSynchronize cuStreamWaitEvent
     cuStreamBeginCapture_v2 cuStreamEndCapture cuEventCreate cuEventDestroy_v2 cuEventElapsedTime
-    cuEventRecord cuEventSynchronize
+    cuEventRecord cuEventSynchronize cuEventQuery
     // Graphs.
     cuGraphCreate cuGraphDestroy cuGraphAddKernelNode_v2 cuGraphAddChildGraphNode
     cuGraphAddDependencies_v2 cuGraphInstantiateWithFlags cuGraphLaunch cuGraphExecDestroy

@@ -27,7 +27,7 @@ use zyx_core::DType;
 use zyx_core::codegen::{Entry, clike};
 use zyx_core::hal::{
     Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Extent,
-    HostOwner, Recording, Signature, Traffic, TrafficCounter, Watch, lock,
+    HostOwner, Recording, Signature, Traffic, TrafficCounter, Watch, ask_until, lock,
 };
 use zyx_core::ir::{Access, Kernel, Verified};
 
@@ -277,6 +277,18 @@ impl OpenClDevice {
         Ok(())
     }
 
+    /// Waits for an event if the work that waits may be stopped; `false` if not, and at once.
+    fn wait_unless_stopped(&self, event: &driver::Event) -> Result<bool, DeviceError> {
+        if !Watch::here().may_stop() {
+            return Ok(false);
+        }
+        let is_done = ask_until(self.info.kind, || event.is_done());
+        match is_done.map_err(|code| self.error("waiting", code))? {
+            true => Ok(true),
+            false => Err(DeviceError::Interrupted),
+        }
+    }
+
     fn stream_of(&self, order: Order) -> Result<OpenClStream, DeviceError> {
         let queue = self.context.queue(&self.id, order);
         let queue = queue.map_err(|code| self.error("stream", code))?;
@@ -492,6 +504,10 @@ impl Device for OpenClDevice {
         }
         self.order(stream)?;
         let OpenClStream { queue, staging, .. } = &mut *stream;
+        if Watch::here().may_stop() {
+            let before = queue.mark().map_err(|code| self.error("read", code))?;
+            self.wait_unless_stopped(&before)?;
+        }
         // Where memory is the host's, a read is a copy by the host in any case.
         let read = match dst.len() >= LARGE && !self.caps.unified_memory {
             true => {
@@ -569,6 +585,9 @@ impl Device for OpenClDevice {
     }
 
     fn synchronize(&self, event: &OpenClEvent) -> Result<(), DeviceError> {
+        if self.wait_unless_stopped(&event.0)? {
+            return Ok(());
+        }
         event.0.wait().map_err(|code| self.error("synchronize", code))
     }
 

@@ -10,7 +10,7 @@
 use crate::arena::{Arena, Region};
 use crate::asm;
 use crate::caps::Facts;
-use crate::gpu::{Gpu, Use};
+use crate::gpu::{Gpu, STOPPED, Use};
 use crate::pipeline::{Compiled, Pipelines};
 use crate::replay::{Launch, Replays};
 use crate::spirv::{self, Layout, Slot, Target};
@@ -166,6 +166,9 @@ impl VulkanDevice {
     }
 
     fn error(&self, context: &str, code: vk::Result) -> DeviceError {
+        if code == STOPPED {
+            return DeviceError::Interrupted;
+        }
         if code == vk::Result::ERROR_DEVICE_LOST {
             return DeviceError::Lost { device: self.info.spec.clone(), reason: code.to_string() };
         }

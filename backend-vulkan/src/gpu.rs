@@ -11,7 +11,7 @@ use ash::vk;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use zyx_core::hal::{TrafficCounter, lock};
+use zyx_core::hal::{DeviceKind, TrafficCounter, Watch, ask_until, lock};
 
 /// A number of time stamps that events share.
 const QUERIES: u32 = 1024;
@@ -68,6 +68,9 @@ impl std::fmt::Debug for Gpu {
 
 /// A driver's result.
 pub(crate) type Result<T = ()> = std::result::Result<T, vk::Result>;
+
+/// The work that waited was stopped: no call of the driver gives this to us, as waits have no end.
+pub(crate) const STOPPED: vk::Result = vk::Result::TIMEOUT;
 
 /// Whether an error means that nothing is going on any more.
 fn ends_all(error: vk::Result) -> bool {
@@ -171,10 +174,18 @@ impl Gpu {
         Ok(ticket)
     }
 
-    /// Waits until the work with this ticket is done.
+    /// Waits until the work with this ticket is done, or with [`STOPPED`] until the work that waits is stopped.
     pub(crate) fn wait(&self, ticket: u64) -> Result {
         if self.done.load(Ordering::Acquire) >= ticket {
             return Ok(());
+        }
+        // A thread that a driver wakes is late by up to 200 us, so a GPU is asked.
+        if !self.facts.cpu || Watch::here().may_stop() {
+            let kind = if self.facts.cpu { DeviceKind::Software } else { DeviceKind::Gpu };
+            return match ask_until(kind, || self.reached(ticket))? {
+                true => Ok(()),
+                false => Err(STOPPED),
+            };
         }
         match self.timeline {
             Some(timeline) => {
@@ -189,22 +200,18 @@ impl Gpu {
         }
     }
 
-    /// Whether the work with this ticket is done.
+    /// Whether the work with this ticket is done, or will never be.
     pub(crate) fn is_done(&self, ticket: u64) -> bool {
-        if self.done.load(Ordering::Acquire) >= ticket {
-            return true;
-        }
-        let Some(timeline) = self.timeline else {
-            return self.retire(ticket, false).unwrap_or_else(ends_all);
-        };
+        self.done.load(Ordering::Acquire) >= ticket || self.reached(ticket).unwrap_or_else(ends_all)
+    }
+
+    /// Asks the driver whether the work with this ticket is done.
+    fn reached(&self, ticket: u64) -> Result<bool> {
+        let Some(timeline) = self.timeline else { return self.retire(ticket, false) };
         // SAFETY: valid handles.
-        match unsafe { self.device.get_semaphore_counter_value(timeline) } {
-            Ok(value) => {
-                self.done.fetch_max(value, Ordering::AcqRel);
-                value >= ticket
-            }
-            Err(error) => ends_all(error),
-        }
+        let value = unsafe { self.device.get_semaphore_counter_value(timeline) }?;
+        self.done.fetch_max(value, Ordering::AcqRel);
+        Ok(value >= ticket)
     }
 
     /// Whether anything submitted is not done.

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use zyx_core::codegen::Entry;
 use zyx_core::hal::{
-    Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, Extent, Rounding, Signature, Traffic,
-    TrafficCounter, lock, probe,
+    Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, Extent, Rounding, STOPS_AFTER,
+    Signature, Traffic, TrafficCounter, Watch, lock, probe,
 };
 use zyx_core::ir::{Access, Kernel, VarInfo, Verified};
 use zyx_core::{DType, DTypeSet, TernaryOp};
@@ -180,7 +180,7 @@ impl WgpuDevice {
         })
     }
 
-    /// Waits until a submission is done.
+    /// Waits until a submission is done, or the work that waits is stopped.
     pub(crate) fn wait_for(&self, index: wgpu::SubmissionIndex) -> Result<(), DeviceError> {
         if fault::is_injected("poll") {
             return Err(self.error("synchronize", "poll failed".to_owned()));
@@ -189,10 +189,18 @@ impl WgpuDevice {
             let reason = "a page cannot wait for its device; await a value of it";
             return Err(self.error("synchronize", reason.to_owned()));
         }
-        let poll = wgpu::PollType::Wait { submission_index: Some(index), timeout: None };
+        let watch = Watch::here();
+        let timeout = watch.may_stop().then_some(STOPS_AFTER);
+        let poll = || loop {
+            let submission_index = Some(index.clone());
+            match self.device.poll(wgpu::PollType::Wait { submission_index, timeout }) {
+                Err(wgpu::PollError::Timeout) if !watch.is_stopped() => {}
+                polled => break polled,
+            }
+        };
         // wgpu panics where a device is lost meanwhile; there is nothing left to be inconsistent.
-        let polled = catch_unwind(AssertUnwindSafe(|| self.device.poll(poll)));
-        match polled {
+        match catch_unwind(AssertUnwindSafe(poll)) {
+            Ok(Err(wgpu::PollError::Timeout)) => Err(DeviceError::Interrupted),
             Ok(done) => {
                 self.check("synchronize")?;
                 done.map(drop).map_err(|error| self.error("synchronize", error.to_string()))

@@ -1,10 +1,11 @@
 //! Whether the time of an operation jumps at sizes without small divisors.
 //!
-//! `sizes [device] [rows] [elements] [rounds]`, as in `sizes cpu cumsum,roll 1000000 9`. Each row is computed
-//! at a round size and at awkward sizes near it: primes, twice a prime, products of two primes, round
-//! size ± 1; of matrices also few rows and few columns. For each awkward size it prints microseconds measured and predicted, and both as ratios: time per
-//! element over that of the round size. Sizes take turns, and the fastest of all rounds counts,
-//! since other processes only add time. The last lines give the rows above 1.5 and the geometric mean.
+//! `sizes [device] [rows] [elements] [rounds] [explain]`, as in `sizes cpu cumsum,roll 1000000 9`. Each row is
+//! computed at a round size and at awkward sizes near it: primes, twice a prime, products of two primes, round
+//! size ± 1; of matrices also few rows and few columns. For each awkward size it prints microseconds measured and
+//! predicted, and both as ratios: time per element over that of the round size. Sizes take turns, and the fastest of
+//! all rounds counts, since other processes only add time. The last lines give the rows above 1.5 and the geometric
+//! mean. With `explain` each size is followed by its plan, with the time that each kernel takes on the device.
 
 #![allow(clippy::print_stdout, reason = "the report is what the program is for")]
 
@@ -264,6 +265,20 @@ impl Case {
         Ok(())
     }
 
+    /// The plan, with measured times of its kernels.
+    fn explain(&self, run: Run, device: &Device) -> Result<()> {
+        device.set_profiling(true);
+        for _ in 0..3 {
+            run(&self.operands)?.realize()?;
+        }
+        let y = run(&self.operands)?;
+        if !y.is_realized() {
+            println!("{}", testing::explain(&[&y], device)?);
+        }
+        device.set_profiling(false);
+        Ok(())
+    }
+
     fn elements(&self) -> f64 {
         self.dims.iter().product::<usize>() as f64
     }
@@ -292,6 +307,12 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
             for _ in 0..rounds {
                 for case in &mut cases {
                     case.measure(run, &device)?;
+                }
+            }
+            if arg(4, "") == "explain" {
+                for case in &cases {
+                    println!("{name} {:?}", case.dims);
+                    case.explain(run, &device)?;
                 }
             }
             let (first, others) = (&cases[0], &cases[1..]);

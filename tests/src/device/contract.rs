@@ -3,9 +3,10 @@
 
 use super::{bytes, result, run, scalars, verified};
 use crate::Rng;
+use std::time::{Duration, Instant};
 use zyx_core::hal::{
     Arg, Backend, Call, Command, ContractDim, ContractSpec, ConvolutionAxis, ConvolutionSpec,
-    Convolved, Device, DeviceError, Recording,
+    Convolved, Device, DeviceError, DeviceKind, Mode, Recording, handle_signals, request_stop,
 };
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind};
 use zyx_core::{BinaryOp, DType, Scalar};
@@ -498,6 +499,93 @@ pub fn events_measure_time<D: Device>(device: &D) {
         device.read(&mut stream, &buffer, 4 << 10, &mut out).unwrap();
         assert_eq!(scalars(DType::F32, &out), [Scalar::from(4.0 * round as f32); 2]);
     }
+}
+
+/// `out[0]` after `n` steps of a generator, one after the other.
+fn steps() -> Kernel {
+    let mut b = Builder::new("steps");
+    let out = b.param(DType::U32, 1, Access::ReadWrite);
+    let n = b.var(DType::I64, 1, i64::from(i32::MAX));
+    let [factor, offset] = STEP.map(|x| b.constant(Scalar::from(x)));
+    let first = b.index(0);
+    b.open_loop(LoopKind::Serial, 0, n);
+    let x = b.load(out, first);
+    let scaled = b.binary(BinaryOp::Mul, x, factor);
+    let next = b.binary(BinaryOp::Add, scaled, offset);
+    b.store(out, first, next);
+    b.close();
+    b.finish()
+}
+
+/// Factor and offset of a generator of period 2^32, from W. H. Press and others, *Numerical Recipes*.
+const STEP: [u32; 2] = [1_664_525, 1_013_904_223];
+
+/// What so many steps from 0 on give. Two steps are one of another generator.
+fn after(mut n: i64) -> u32 {
+    let [mut factor, mut offset] = STEP;
+    let mut x = 0u32;
+    while n > 0 {
+        if n % 2 == 1 {
+            x = x.wrapping_mul(factor).wrapping_add(offset);
+        }
+        offset = offset.wrapping_mul(factor.wrapping_add(1));
+        factor = factor.wrapping_mul(factor);
+        n /= 2;
+    }
+    x
+}
+
+/// A wait for a kernel of seconds ends soon after the user asks for it. The kernel runs to its end.
+///
+/// # Panics
+/// When it is not so.
+pub fn a_wait_ends_when_it_is_stopped<D: Device>(device: &D) {
+    let kind = device.info().kind;
+    let program = device.compile(&verified(&steps(), device.caps())).unwrap();
+    let mut stream = device.stream().unwrap();
+    let buffer = device.alloc(4).unwrap();
+    device.write(&mut stream, &buffer, 0, &[0; 4]).unwrap();
+    let launch = |n: i64, stream: &mut D::Stream| {
+        let n = Arg::Scalar(Scalar::from(n).bits());
+        device.launch(stream, &program, &[Arg::Buffer(&buffer, 0), n]).unwrap();
+        device.record(stream).unwrap()
+    };
+    // As many steps as take three seconds, found from runs that take more and more.
+    let (mut n, mut taken) = (1000, Duration::ZERO);
+    let mut all = 0;
+    while taken < Duration::from_millis(20) {
+        n *= 4;
+        all += n;
+        let start = Instant::now();
+        device.synchronize(&launch(n, &mut stream)).unwrap();
+        taken = start.elapsed();
+    }
+    let long = (n as f64 * (3.0 / taken.as_secs_f64())).min(f64::from(i32::MAX)) as i64;
+    all += long;
+    handle_signals(|| true);
+    let end = launch(long, &mut stream);
+    let asked = std::thread::spawn(|| {
+        std::thread::sleep(Duration::from_millis(100));
+        request_stop();
+        Instant::now()
+    });
+    let attempt = Mode::attempt();
+    let waited = device.synchronize(&end);
+    let heard = Instant::now();
+    let asked = asked.join().unwrap();
+    let read = device.read(&mut stream, &buffer, 0, &mut [0; 4]);
+    drop(attempt);
+    // The launch of a device that computes at once has ended before.
+    if !matches!(kind, DeviceKind::Cpu | DeviceKind::Interpreter) {
+        assert!(matches!(waited, Err(DeviceError::Interrupted)), "{waited:?}");
+        assert!(heard - asked < Duration::from_secs(1), "{:?}", heard - asked);
+        assert!(matches!(read, Err(DeviceError::Interrupted)), "{read:?}");
+    }
+    // Outside of an attempt nothing is stopped.
+    device.synchronize(&end).unwrap();
+    let mut out = [0; 4];
+    device.read(&mut stream, &buffer, 0, &mut out).unwrap();
+    assert_eq!(u32::from_le_bytes(out), after(all));
 }
 
 /// A list that comes back, with the same arguments, others, and those of before.

@@ -167,7 +167,7 @@ macro_rules! device {
                 streams_wait_for_events writes_larger_than_the_staging_arrive nothing_is_a_size
                 too_much_memory_is_an_error_and_the_device_goes_on a_program_serves_many_threads
                 buffers_may_be_dropped_while_in_use many_arguments_arrive
-                dependent_commands_wait_for_one_another events_measure_time
+                dependent_commands_wait_for_one_another a_wait_ends_when_it_is_stopped events_measure_time
                 replayed_lists_do_what_their_launches_do lists_replay_with_other_grids
                 convolutions_of_any_strides
             );

@@ -22,11 +22,16 @@ const LONG: usize = 1 << 17;
 const PIECES: [usize; 2] = [256, 1024];
 const PIECE: usize = 1 << 12;
 
-/// The graph with large reductions split, for a device that has room for so many groups of threads;
-/// `None` if there is none.
-pub(crate) fn split_reductions(graph: &Graph, groups: usize) -> Option<Graph> {
+/// The graph with large reductions split, for a device that has room for so many groups of threads, but for those
+/// that stay `whole`; `None` if there is none.
+pub(crate) fn split_reductions(
+    graph: &Graph,
+    groups: usize,
+    mut whole: impl FnMut(NodeId) -> bool,
+) -> Option<Graph> {
     let is_whole = stored_whole(graph);
-    split_where(graph, |id| cut(graph, id, groups, &is_whole)).map(|graph| graph.by_copies())
+    let cut = |id| cut(graph, id, groups, &is_whole).filter(|_| !whole(id));
+    split_where(graph, cut).map(|graph| graph.by_copies())
 }
 
 /// For each node whether its elements are computed from those of stored tensors at the same places, so that axes beside one

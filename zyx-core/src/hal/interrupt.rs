@@ -6,8 +6,10 @@
 //! an [`attempt`], which a signal handler stops by [`request_stop`]. It fails, or is made again if the function of
 //! [`handle_signals`] says that the program goes on.
 
+use super::DeviceKind;
 use std::cell::Cell;
 use std::sync::OnceLock;
+use std::thread;
 use std::time::{Duration, Instant};
 use zyx_gemm::interrupt;
 #[doc(inline)]
@@ -49,6 +51,43 @@ pub fn is_interrupted() -> bool {
     }
     LAST.set(Some(now));
     ask()
+}
+
+/// How long a wait that may be stopped sleeps at most before it looks whether it is.
+pub const STOPS_AFTER: Duration = Duration::from_millis(50);
+
+const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+
+/// How long a wait asks its device without a pause: a kernel often ends microseconds later, and a pause takes at
+/// least 50 us.
+const UNPAUSED: Duration = Duration::from_millis(10);
+
+/// Asks a device until it is done; `false` if the attempt that waits is stopped before.
+///
+/// The first 10 ms of a wait for a GPU take a processor, as those of the drivers do. A device that computes on the
+/// processors of the host gets them: then each question is followed by a pause of 1/64 of the time waited so far, from
+/// 20 us to 1 ms, as it is after 10 ms for a GPU.
+///
+/// # Errors
+/// Those of `is_done`.
+pub fn ask_until<E>(
+    kind: DeviceKind,
+    mut is_done: impl FnMut() -> Result<bool, E>,
+) -> Result<bool, E> {
+    let (watch, start) = (Watch::here(), Instant::now());
+    let unpaused = if kind == DeviceKind::Gpu { UNPAUSED } else { Duration::ZERO };
+    while !is_done()? {
+        if watch.is_stopped() {
+            return Ok(false);
+        }
+        let waited = start.elapsed();
+        match waited < unpaused {
+            true => std::hint::spin_loop(),
+            false => thread::sleep((waited / 64).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)),
+        }
+    }
+    Ok(true)
 }
 
 /// One evaluation of an [`attempt`].

@@ -42,8 +42,8 @@ pub use error::DeviceError;
 pub use flash::{FLASH_VARS, FlashOperand, FlashSpec, FlashSum, FlashTile};
 pub(crate) use interrupt::{Attempt, attempt};
 pub use interrupt::{
-    Mode, Watch, handle_signals, handles_signals, interrupted, is_interrupted, request_stop,
-    set_interrupt,
+    Mode, STOPS_AFTER, Watch, ask_until, handle_signals, handles_signals, interrupted,
+    is_interrupted, request_stop, set_interrupt,
 };
 pub use replay::{Command, Recording};
 pub use signature::{Extent, Signature};

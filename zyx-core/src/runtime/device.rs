@@ -20,7 +20,7 @@ use crate::clock::Instant;
 use crate::error::{Error, Result};
 use crate::hal::{
     Call, Caps, CompileError, DeviceError, DeviceInfo, DeviceKind, HostOwner, Signature, Watch,
-    fork, lock, on_threads,
+    attempt, fork, lock, on_threads,
 };
 use crate::ir::{Kernel, Rewritten, Verified, verify_for};
 use crate::{legalize, prepare};
@@ -369,7 +369,7 @@ impl Device {
         let _span = self.span("wait", &[]);
         self.check_process()?;
         Counters::add(&self.0.counters.host_syncs, 1);
-        Ok(self.0.raw.synchronize(&mut self.stream())?)
+        Ok(attempt!(self.0.raw.synchronize(&mut self.stream()))?)
     }
 
     /// Memory of `bytes` bytes, all zero.
@@ -559,7 +559,7 @@ impl Device {
         if dst.is_empty() || src.read_from_host(offset, dst) {
             return Ok(());
         }
-        self.with_room(|| self.read_raw(src.pin()?.raw(), offset, dst))
+        self.with_room(|| attempt!(self.read_raw(src.pin()?.raw(), offset, dst)))
     }
 
     pub(crate) fn read_raw(&self, src: &RawBuffer, offset: usize, dst: &mut [u8]) -> Result<()> {

@@ -98,12 +98,14 @@ impl Device {
         let measured = profile.is_some() || self.is_traced();
         if !measured && !long {
             // The CPU executes commands synchronously, so a request can stop it between two of them.
-            let apart = in_place && self.info().kind == DeviceKind::Cpu && Watch::here().may_stop();
+            let is_cpu = self.info().kind == DeviceKind::Cpu;
+            let apart = in_place && is_cpu && Watch::here().may_stop();
             let (before, rest) = commands.split_at(if apart { commands.len() - 1 } else { 0 });
             if apart {
                 self.raw().replay(&mut stream, &mut Recording::default(), before)?;
             }
-            let _mode = apart.then(Mode::whole);
+            // What a driver has queued cannot be taken back.
+            let _mode = (apart || !is_cpu).then(Mode::whole);
             return Ok(self.raw().replay(&mut stream, recording, rest)?);
         }
         let mut count = 0;

@@ -18,7 +18,7 @@ use super::stats::Counters;
 use super::trace::Queue;
 use crate::dtype::Element;
 use crate::error::Result;
-use crate::hal::{DeviceError, fork, host_room, lock};
+use crate::hal::{DeviceError, STOPS_AFTER, Watch, attempt, fork, host_room, lock};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -187,10 +187,20 @@ impl Reading {
     }
 
     fn wait(self) -> Result<Vec<u8>> {
+        attempt!(self.wait_unless_stopped())
+    }
+
+    fn wait_unless_stopped(&self) -> Result<Vec<u8>> {
+        let watch = Watch::here();
         let mut state = lock(&self.0.state);
         loop {
             match state.arrived.take() {
                 Some(arrived) => return arrived,
+                None if watch.is_stopped() => return Err(DeviceError::Interrupted.into()),
+                None if MAY_WAIT && watch.may_stop() => {
+                    let woken = self.0.there.wait_timeout(state, STOPS_AFTER);
+                    state = woken.unwrap_or_else(PoisonError::into_inner).0;
+                }
                 None if MAY_WAIT => {
                     state = self.0.there.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
