@@ -1,11 +1,11 @@
 //! [`Loader`]: batches of a data set in a new order each epoch, made by worker threads ahead of
 //! their use.
 //!
-//! The order is a function of seed and epoch alone, and batches come in order whatever the number
+//! The order is a function of seed and epoch alone, random changes of a sample are one of seed, epoch and its number, and batches come in order whatever the number
 //! of workers: a run can be repeated exactly, and resumed in the middle of an epoch. Workers make
 //! tensors too, so reading, decoding and copying to the device all happen beside the computation.
 
-use crate::dataset::{Collate, Dataset, shuffled};
+use crate::dataset::{Collate, Dataset, sample_rng, shuffled};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -25,11 +25,20 @@ pub struct LoaderOptions {
     pub workers: usize,
     /// Batches that are made ahead; 4.
     pub prefetch: usize,
+    /// The seed of the random streams of samples, for sets that augment (see [`Dataset::get_with`]); 0.
+    pub seed: u64,
 }
 
 impl Default for LoaderOptions {
     fn default() -> LoaderOptions {
-        LoaderOptions { batch: 32, shuffle: Some(0), drop_last: false, workers: 1, prefetch: 4 }
+        LoaderOptions {
+            batch: 32,
+            shuffle: Some(0),
+            drop_last: false,
+            workers: 1,
+            prefetch: 4,
+            seed: 0,
+        }
     }
 }
 
@@ -175,9 +184,11 @@ where
         };
         let (data, device, batch) =
             (Arc::clone(&self.data), self.device.clone(), self.options.batch);
+        let seed = self.options.seed;
         let make = move |k: usize| {
             let rows = &order[k * batch..(k * batch + batch).min(n)];
-            let samples = rows.iter().map(|&row| data.get(row)).collect::<Result<Vec<_>>>()?;
+            let sample = |&row: &usize| data.get_with(row, &mut sample_rng(seed, epoch, row));
+            let samples = rows.iter().map(sample).collect::<Result<Vec<_>>>()?;
             D::Sample::collate(samples, &device)
         };
         Batches::new(Box::new(make), first..self.len(), self.options)

@@ -16,8 +16,8 @@ use zyx_core::{Error, Result, Tensor};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mean {
-    sum: f64,
-    weight: f64,
+    pub(crate) sum: f64,
+    pub(crate) weight: f64,
 }
 
 impl Mean {

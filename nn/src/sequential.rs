@@ -3,10 +3,11 @@
 use crate::{Forward, Module, Path, Visitor};
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
 use zyx_core::{Error, Result, Tensor, attribute};
 
 /// Modules of which each takes the result of the one before. Parameters are named by position,
-/// `0.weight`.
+/// `0.weight`. As with single layers, a clone shares all parameters, modes and random streams with the original.
 ///
 /// ```
 /// use zyx_nn::{Forward, Init, Linear, Module, Relu, Sequential};
@@ -23,10 +24,11 @@ use zyx_core::{Error, Result, Tensor, attribute};
 /// // Errors name the module that refuses.
 /// let error = model.forward(&Tensor::ones([5, 3], DType::F32, &device)).unwrap_err();
 /// assert!(error.to_string().contains("in layer `0`: "), "{error}");
+/// assert!(model.clone().parameters()[0].is_same(&model.parameters()[0]));
 /// # Ok::<(), zyx_core::Error>(())
 /// ```
-#[derive(Default)]
-pub struct Sequential(Vec<Box<dyn Forward + Send + Sync>>);
+#[derive(Clone, Default)]
+pub struct Sequential(Vec<Arc<dyn Forward + Send + Sync>>);
 
 impl Sequential {
     /// Of nothing yet: gives back what it gets.
@@ -37,7 +39,7 @@ impl Sequential {
     /// With another module at the end.
     #[must_use]
     pub fn then(mut self, module: impl Forward + Send + Sync + 'static) -> Sequential {
-        self.0.push(Box::new(module));
+        self.0.push(Arc::new(module));
         self
     }
 

@@ -96,7 +96,7 @@ pub enum Error {
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
-        /// The path or stream.
+        /// The path or stream, or the line of the program that asked.
         what: String,
         /// The reason.
         source: std::io::Error,
@@ -139,6 +139,22 @@ impl fmt::Display for Operands {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// For `?` on results of the standard library: [`Error::Io`] with the line of the `?` in place of a path.
+///
+/// ```
+/// fn read(path: &str) -> Result<Vec<u8>, zyx_core::Error> {
+///     Ok(std::fs::read(path)?)
+/// }
+/// let error = read("no/such/file").unwrap_err();
+/// assert!(matches!(error, zyx_core::Error::Io { .. }));
+/// ```
+impl From<std::io::Error> for Error {
+    #[track_caller]
+    fn from(source: std::io::Error) -> Error {
+        Error::Io { what: Location::caller().to_string(), source }
     }
 }
 
@@ -321,6 +337,14 @@ mod tests {
         // Methods made of others are named themselves, at the line their caller wrote.
         let (error, line) = (x.matmul(&y).unwrap_err(), line!());
         assert_eq!((parts(&error).0, parts(&error).2), (Some("matmul"), line), "{error}");
+    }
+
+    #[test]
+    fn errors_of_the_operating_system_name_the_line_that_asked() {
+        let read = || -> super::Result<Vec<u8>> { Ok(std::fs::read("no/such/file")?) };
+        let line = line!() - 1;
+        let text = read().unwrap_err().to_string();
+        assert!(text.contains(&format!("{}:{line}:", file!())), "{text}");
     }
 
     #[test]

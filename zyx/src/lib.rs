@@ -54,8 +54,8 @@ pub use zyx_core::{
     Element, Error, Explanation, FftNorm, Float8, HostView, Index, Indexing, Interpolation, Jit,
     KernelNote, LaunchNote, MatrixNorm, MultiMargin, Nested, Operand, Operands, PadMode, Param,
     Pending, PoissonNll, Pool, Pool2d, ProgramTime, QuantizedMatrix, Reduction, Result, Rng,
-    Runtime, Scalar, ScatterReduce, Shape, Speeds, Stats, Stft, Tensor, TripletMargin, Tuned,
-    Tuning, Unique, ValueNote,
+    Runtime, Scalar, ScatterReduce, Shape, SliceRange, Speeds, Stats, Stft, Tensor, TripletMargin,
+    Tuned, Tuning, Unique, ValueNote,
 };
 pub use zyx_data as data;
 #[cfg(feature = "io")]

@@ -296,6 +296,9 @@ impl Batch {
     /// A gradient rule for all examples: the rule of one, with examples of what it gets. It may
     /// hold on to examples of this batch, which stay known.
     fn rule(&self, rule: &Arc<GradientRule>) -> Arc<GradientRule> {
+        if rule.is_list {
+            return rule.clone();
+        }
         let (n, rule, pairs) = (self.n, rule.clone(), self.pairs.clone());
         let whole = move |inputs: &[Tensor], y: &Tensor, dy: &Tensor| {
             let all = inputs.iter().chain([y, dy]);

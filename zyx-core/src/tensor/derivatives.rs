@@ -12,7 +12,6 @@ use crate::ops::BinaryOp;
 use crate::origin::composed;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
-use std::sync::Arc;
 
 impl Tensor {
     /// `f` at `inputs`, and its derivative in the direction of `tangents`: the product of the
@@ -111,22 +110,11 @@ impl Tensor {
         Tensor::check_operands(OP, inputs).named(OP)?;
         let detached: Vec<Tensor> = inputs.iter().map(|x| x.detach()).collect();
         let y = f(&detached)?;
-        let kept: Arc<[Tensor]> = inputs.iter().map(|x| (*x).clone()).collect();
-        let held = kept.clone();
-        // A rule has two inputs at most: all are joined to one, which is never computed.
-        let joined = joined(kept.iter().map(|x| Ok(x.clone()))).named(OP)?;
-        let dtype = joined.dtype();
-        let rule = move |_: &[Tensor], _: &Tensor, dy: &Tensor| {
-            let x = behind(&kept, dy)?;
-            let dx = f(&x)?.grad_with(dy, &x.iter().collect::<Vec<_>>())?;
-            let whole = dx
-                .iter()
-                .zip(&kept[..])
-                .map(|(dx, x)| Ok(dx.clone().unwrap_or_else(|| x.zeros_like())));
-            Ok(vec![Some(self::joined(whole)?.cast(dtype))])
+        let rule = move |inputs: &[Tensor], _: &Tensor, dy: &Tensor| {
+            let x = behind(inputs, dy)?;
+            f(&x)?.grad_with(dy, &x.iter().collect::<Vec<_>>())
         };
-        let rule = GradientRule { apply: Box::new(rule), held };
-        y.with_gradient_rule(&[&joined], rule).named(OP)
+        y.with_gradient_rule(inputs, GradientRule::new(Box::new(rule))).named(OP)
     }
 
     /// Compares the gradients of `f` with difference quotients at `inputs`, which have to hold
@@ -189,13 +177,6 @@ fn bits_of(dtype: DType) -> DType {
         32 => DType::U32,
         _ => DType::U64,
     }
-}
-
-/// Tensors in a row, in the widest of their dtypes.
-#[track_caller]
-fn joined(all: impl Iterator<Item = Result<Tensor>>) -> Result<Tensor> {
-    let flat = all.map(|x| Ok(x?.flatten())).collect::<Result<Vec<Tensor>>>()?;
-    Tensor::cat(&flat.iter().collect::<Vec<_>>(), 0)
 }
 
 /// The larger of the two steps.

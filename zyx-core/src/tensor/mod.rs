@@ -66,6 +66,7 @@ mod scatter;
 mod segments;
 mod select;
 mod series;
+mod slice_range;
 mod solve;
 mod sort;
 mod spectral;
@@ -101,6 +102,7 @@ pub use pool::{Pool, Pool2d};
 pub use quantized::{Float8, QuantizedMatrix};
 pub use random::Rng;
 pub use scatter::ScatterReduce;
+pub use slice_range::SliceRange;
 pub use spectral::MatrixNorm;
 pub use statistics::Unique;
 pub use steps::{Step, StepOp, Steps};
@@ -262,6 +264,29 @@ impl Expr {
     pub(crate) fn operands(&self) -> impl DoubleEndedIterator<Item = &Tensor> {
         let n = if let Op::Alias(_) = self.op { 1 } else { 3 };
         self.srcs[..n].iter().flatten()
+    }
+
+    /// The inputs of an alias's gradient rule, in order. Of more than two, the first is a source of the alias and the
+    /// others are sources of a chain of aliases: each has the next input and the rest of the chain.
+    pub(crate) fn inputs(&self) -> Vec<Tensor> {
+        let mut inputs = Vec::new();
+        inputs.extend(self.srcs[1].clone());
+        let mut rest = self.srcs[2].clone();
+        while let Some(last) = rest.take() {
+            match last.listed() {
+                Some([input, others]) => {
+                    inputs.push(input);
+                    rest = Some(others);
+                }
+                None => inputs.push(last),
+            }
+        }
+        inputs
+    }
+
+    /// Whether the node only lists inputs for the rule of another one.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(&self.op, Op::Alias(Some(rule)) if rule.is_list)
     }
 
     /// The source of a copy from another device than `here`, where the node is. All other sources
@@ -698,6 +723,13 @@ impl Tensor {
 
     pub(crate) fn history(&self) -> MutexGuard<'_, History> {
         self.0.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next input and the rest, if this is part of a list of inputs; see [`Expr::inputs`].
+    fn listed(&self) -> Option<[Tensor; 2]> {
+        let history = self.history();
+        let expr = history.expr().filter(|expr| expr.is_list())?;
+        Some([expr.srcs[1].clone()?, expr.srcs[2].clone()?])
     }
 
     /// Shows every source that the tensor holds, those included that only gradients need.

@@ -1,7 +1,7 @@
 //! Methods that rearrange elements without computing on them.
 
 use super::axes::{normalize, place};
-use super::{Expr, History, Tensor};
+use super::{Expr, History, SliceRange, Tensor};
 use crate::error::{Named, Result};
 use crate::graph::{Op, Perm};
 use crate::origin::composed;
@@ -9,7 +9,6 @@ use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use smallvec::SmallVec;
-use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 impl Tensor {
@@ -350,13 +349,16 @@ impl Tensor {
         Tensor::pending(Op::Shrink(starts), [self], shape, self.dtype())
     }
 
-    /// The elements of one axis within a range, as `x.slice(1, 2..5)`.
+    /// The elements of one axis within a range, as `x.slice(1, 2..5)` or `x.slice(1, -3..)`: negative positions count
+    /// from the end of the axis.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.slice(0, 1..)?.to_vec::<f32>()?, [-2.0, 3.0]);
+    /// assert_eq!(x.slice(0, -2..)?.to_vec::<f32>()?, [-2.0, 3.0]);
+    /// assert_eq!(x.slice(0, ..-1)?.to_vec::<f32>()?, [1.0, -2.0]);
     /// assert!(x.slice(0, 2..5).is_err());
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
@@ -364,24 +366,13 @@ impl Tensor {
     /// # Errors
     /// When the axis or the range is out of bounds.
     #[track_caller]
-    pub fn slice(&self, axis: isize, range: impl RangeBounds<usize>) -> Result<Tensor> {
+    pub fn slice(&self, axis: isize, range: impl SliceRange) -> Result<Tensor> {
         let axis = self.axis("slice", axis)?;
-        let extent = self.shape()[axis];
-        let start = match range.start_bound() {
-            Bound::Included(&s) => s,
-            Bound::Excluded(&s) => s.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&e) => e.saturating_add(1),
-            Bound::Excluded(&e) => e,
-            Bound::Unbounded => extent,
-        };
-        if start > end || end > extent {
-            let reason =
-                format!("{start}..{end} is out of range of axis {axis} with extent {extent}");
-            return Err(Tensor::shape_error("slice", &[self], reason));
-        }
+        let range = range.within(self.shape()[axis]);
+        let (start, end) = range.map_err(|reason| {
+            let reason = format!("axis {axis}: {reason}");
+            Tensor::shape_error("slice", &[self], reason)
+        })?;
         let mut ranges: Vec<_> = self.shape().iter().map(|&d| (0, d)).collect();
         ranges[axis] = (start, end);
         Ok(self.shrink_unchecked(&ranges))

@@ -132,6 +132,18 @@ impl Rng {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
+    /// A number of `0 .. 1` on the host, a multiple of 2^-53; takes one block.
+    ///
+    /// ```
+    /// # use zyx_core::Rng;
+    /// let mut rng = Rng::seed(1);
+    /// let mean = (0..1000).map(|_| rng.next_f64()).sum::<f64>() / 1000.0;
+    /// assert!((mean - 0.5).abs() < 0.05);
+    /// ```
+    pub fn next_f64(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
     fn next_block(&mut self) -> [u32; 2] {
         let block = threefry(self.key, [self.counter as u32, (self.counter >> 32) as u32]);
         self.skip(1);
