@@ -44,10 +44,10 @@ fn room(what: &str, channels: usize, size: [usize; 2]) -> Result<(usize, Vec<f32
 /// The part of an image `[channels, height, width]` from row `top` and column `left` on, of extents `size`.
 ///
 /// ```
-/// use zyx_data::{Array, augment};
+/// use zyx::data::{Array, augment};
 /// let image = Array { shape: vec![1, 2, 3], data: vec![1f32, 2.0, 3.0, 4.0, 5.0, 6.0] };
 /// assert_eq!(augment::crop(&image, [0, 1], [2, 2])?.data, [2.0, 3.0, 5.0, 6.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -75,10 +75,10 @@ pub fn crop(image: &Array<f32>, [top, left]: [usize; 2], size: [usize; 2]) -> Re
 /// The middle part of extents `[height, width]`.
 ///
 /// ```
-/// use zyx_data::{Array, augment};
+/// use zyx::data::{Array, augment};
 /// let image = Array { shape: vec![1, 1, 4], data: vec![1f32, 2.0, 3.0, 4.0] };
 /// assert_eq!(augment::center_crop(&image, [1, 2])?.data, [2.0, 3.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -93,12 +93,12 @@ pub fn center_crop(image: &Array<f32>, size: [usize; 2]) -> Result<Array<f32>> {
 /// side. All places are equally likely.
 ///
 /// ```
-/// use zyx_core::Rng;
-/// use zyx_data::{Array, augment};
+/// use zyx::data::{Array, augment};
+/// use zyx::Rng;
 /// let image = Array { shape: vec![3, 32, 32], data: vec![1f32; 3 * 32 * 32] };
 /// let part = augment::random_crop(&image, [32, 32], 4, &mut Rng::seed(0))?;
 /// assert_eq!(part.shape, [3, 32, 32]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -162,13 +162,13 @@ impl Default for CropRange {
 /// in the middle.
 ///
 /// ```
-/// use zyx_core::Rng;
-/// use zyx_data::{Array, augment};
+/// use zyx::data::{Array, augment};
+/// use zyx::Rng;
 /// let image = Array { shape: vec![3, 30, 40], data: vec![0.5f32; 3 * 30 * 40] };
 /// let range = augment::CropRange::default();
 /// let part = augment::random_resized_crop(&image, [16, 16], range, &mut Rng::seed(0))?;
 /// assert_eq!(part.shape, [3, 16, 16]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -210,10 +210,10 @@ pub fn random_resized_crop(
 /// it covers, weighted by a triangle (PyTorch's `antialias=True`).
 ///
 /// ```
-/// use zyx_data::{Array, augment};
+/// use zyx::data::{Array, augment};
 /// let image = Array { shape: vec![1, 1, 2], data: vec![0f32, 1.0] };
 /// assert_eq!(augment::resize(&image, [1, 4])?.data, [0.0, 0.25, 0.75, 1.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -262,10 +262,10 @@ fn weights(from: usize, to: usize) -> Vec<(usize, Vec<f32>)> {
 /// The image with its columns in reverse order.
 ///
 /// ```
-/// use zyx_data::{Array, augment};
+/// use zyx::data::{Array, augment};
 /// let image = Array { shape: vec![1, 2, 2], data: vec![1f32, 2.0, 3.0, 4.0] };
 /// assert_eq!(augment::flip_horizontal(image)?.data, [2.0, 1.0, 4.0, 3.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -279,10 +279,10 @@ pub fn flip_horizontal(mut image: Array<f32>) -> Result<Array<f32>> {
 /// The image with its rows in reverse order.
 ///
 /// ```
-/// use zyx_data::{Array, augment};
+/// use zyx::data::{Array, augment};
 /// let image = Array { shape: vec![1, 2, 2], data: vec![1f32, 2.0, 3.0, 4.0] };
 /// assert_eq!(augment::flip_vertical(image)?.data, [3.0, 4.0, 1.0, 2.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -301,11 +301,11 @@ pub fn flip_vertical(mut image: Array<f32>) -> Result<Array<f32>> {
 /// [`flip_horizontal`] with this probability.
 ///
 /// ```
-/// use zyx_core::Rng;
-/// use zyx_data::{Array, augment};
+/// use zyx::data::{Array, augment};
+/// use zyx::Rng;
 /// let image = Array { shape: vec![1, 1, 2], data: vec![1f32, 2.0] };
 /// assert_eq!(augment::random_horizontal_flip(image, 1.0, &mut Rng::seed(0))?.data, [2.0, 1.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -321,11 +321,11 @@ pub fn random_horizontal_flip(
 /// [`flip_vertical`] with this probability.
 ///
 /// ```
-/// use zyx_core::Rng;
-/// use zyx_data::{Array, augment};
+/// use zyx::data::{Array, augment};
+/// use zyx::Rng;
 /// let image = Array { shape: vec![1, 2, 1], data: vec![1f32, 2.0] };
 /// assert_eq!(augment::random_vertical_flip(image, 1.0, &mut Rng::seed(0))?.data, [2.0, 1.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -355,13 +355,13 @@ pub struct ColorRange {
 /// 1 with 3 channels (red, green, blue) or 1. Results are cut to 0 .. 1. Saturation and hue of one channel stay.
 ///
 /// ```
-/// use zyx_core::Rng;
-/// use zyx_data::{Array, augment};
+/// use zyx::data::{Array, augment};
+/// use zyx::Rng;
 /// let image = Array { shape: vec![3, 1, 1], data: vec![0.2f32, 0.4, 0.6] };
 /// let range = augment::ColorRange { brightness: 0.5, ..Default::default() };
 /// let brighter = augment::random_colors(image, range, &mut Rng::seed(0))?;
 /// assert!((brighter.data[1] / brighter.data[0] - 2.0).abs() < 1e-6);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -457,8 +457,8 @@ fn turn_hues(data: &mut [f32], turn: f32) {
 /// Normal noise with this standard deviation added to each number of an array of any shape.
 ///
 /// ```
-/// use zyx_core::Rng;
-/// use zyx_data::{Array, augment};
+/// use zyx::data::{Array, augment};
+/// use zyx::Rng;
 /// let noisy = augment::noise(Array::from_list(vec![0f32; 1000]), 0.1, &mut Rng::seed(0));
 /// let mean_square = noisy.data.iter().map(|x| x * x).sum::<f32>() / 1000.0;
 /// assert!((mean_square.sqrt() - 0.1).abs() < 0.01);
@@ -472,10 +472,10 @@ pub fn noise(mut x: Array<f32>, deviation: f32, rng: &mut Rng) -> Array<f32> {
 /// Each channel less its mean, divided by its deviation.
 ///
 /// ```
-/// use zyx_data::{Array, augment};
+/// use zyx::data::{Array, augment};
 /// let image = Array { shape: vec![2, 1, 1], data: vec![0.5f32, 0.7] };
 /// assert_eq!(augment::normalize(image, &[0.5, 0.5], &[0.1, 0.2])?.data, [0.0, 1.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -505,13 +505,13 @@ pub fn normalize(mut image: Array<f32>, mean: &[f32], deviation: &[f32]) -> Resu
 /// takes such targets.
 ///
 /// ```
-/// use zyx_data::{Array, Dataset, Mixup, Samples, sample_rng};
+/// use zyx::data::{Array, Dataset, Mixup, Samples, sample_rng};
 /// let sample = |x: f32, class: i64| (Array { shape: vec![1, 1, 1], data: vec![x] }, class);
 /// let set = Mixup::new(Samples(vec![sample(0.0, 0), sample(1.0, 1)]), 2, 0.4)?;
 /// let (image, target) = set.get_with(0, &mut sample_rng(0, 1, 0))?;
 /// assert!((image.data[0] - target.data[1]).abs() < 1e-6);
 /// assert!((target.data[0] + target.data[1] - 1.0).abs() < 1e-6);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Mixup<D> {

@@ -47,11 +47,10 @@ impl State for Box<dyn Optimizer> {
 /// What a checkpoint holds besides models and optimizers: numbers by name.
 ///
 /// ```
-/// use zyx_nn::{Init, Linear, Module};
-/// use zyx_optim::{AdamOptions, AdamW, Ema};
-/// use zyx_core::Runtime;
-/// use zyx_data::{Checkpoint, State};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::data::{Checkpoint, State};
+/// use zyx::nn::{Init, Linear, Module};
+/// use zyx::optim::{AdamOptions, AdamW, Ema};
+/// let device = zyx::device()?;
 /// let model = Linear::new(2, 3, &mut Init::new(0, &device))?;
 /// let mut optimizer = AdamW::new(model.parameters(), AdamOptions::default())?;
 /// let file = std::env::temp_dir().join(format!("zyx-checkpoint-doc-{}", std::process::id()));
@@ -64,7 +63,7 @@ impl State for Box<dyn Optimizer> {
 /// let loaded = Checkpoint::load_with(&model, &mut optimizer, states, &file)?;
 /// assert_eq!((loaded.counters["step"], loaded.numbers["best loss"]), (7, 0.25));
 /// # std::fs::remove_file(file).unwrap();
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checkpoint {

@@ -40,7 +40,7 @@ pub trait Dataset: Send + Sync {
 /// The random stream of the sample `index` in an epoch, of all those with one seed.
 ///
 /// ```
-/// use zyx_data::sample_rng;
+/// use zyx::data::sample_rng;
 /// assert_eq!(sample_rng(7, 2, 5).next_u64(), sample_rng(7, 2, 5).next_u64());
 /// assert_ne!(sample_rng(7, 2, 5).next_u64(), sample_rng(7, 3, 5).next_u64());
 /// ```
@@ -109,7 +109,7 @@ impl<T> Array<T> {
     /// A list.
     ///
     /// ```
-    /// assert_eq!(zyx_data::Array::from_list(vec![1, 2, 3]).shape, [3]);
+    /// assert_eq!(zyx::data::Array::from_list(vec![1, 2, 3]).shape, [3]);
     /// ```
     pub fn from_list(data: Vec<T>) -> Array<T> {
         Array { shape: vec![data.len()], data }
@@ -157,10 +157,10 @@ impl<A: Collate, B: Collate, C: Collate> Collate for (A, B, C) {
 /// Samples that a function makes of their number.
 ///
 /// ```
-/// use zyx_data::{Dataset, Indexed};
+/// use zyx::data::{Dataset, Indexed};
 /// let squares = Indexed::new(10, |i| Ok((i as f32, (i * i) as i64)));
 /// assert_eq!((squares.len(), squares.get(3)?), (10, (3.0, 9)));
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Indexed<F> {
@@ -190,10 +190,10 @@ impl<S: Send, F: Fn(usize) -> Result<S> + Send + Sync> Dataset for Indexed<F> {
 /// Samples in memory.
 ///
 /// ```
-/// use zyx_data::{Dataset, Samples};
+/// use zyx::data::{Dataset, Samples};
 /// let data = Samples(vec![(0.5f32, 1i64), (1.5, 0)]);
 /// assert_eq!(data.get(1)?, (1.5, 0));
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Samples<S>(pub Vec<S>);
@@ -251,7 +251,7 @@ impl<D> Subset<D> {
 /// The samples of another set, changed at random; [`augment`](crate::augment) has functions that change images.
 ///
 /// ```
-/// use zyx_data::{Array, Augmented, Dataset, Samples, augment, sample_rng};
+/// use zyx::data::{Array, Augmented, Dataset, Samples, augment, sample_rng};
 /// let image = Array { shape: vec![1, 2, 2], data: vec![0.1f32, 0.2, 0.3, 0.4] };
 /// let set = Augmented::new(Samples(vec![(image, 3i64)]), |(image, class), rng| {
 ///     let image = augment::random_crop(&image, [2, 2], 1, rng)?;
@@ -260,7 +260,7 @@ impl<D> Subset<D> {
 /// // The sample 0 of epoch 5 is the same whenever it is asked for.
 /// let [a, b] = [0, 1].map(|_| set.get_with(0, &mut sample_rng(0, 5, 0)));
 /// assert_eq!(a?, b?);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Augmented<D, F> {
@@ -307,7 +307,7 @@ where
 /// first. Equal seeds deal equally.
 ///
 /// ```
-/// use zyx_data::{Dataset, Samples, split};
+/// use zyx::data::{Dataset, Samples, split};
 /// let (train, test) = split(Samples(vec![1, 2, 3, 4, 5]), 0.4, 0);
 /// assert_eq!((train.len(), test.len()), (3, 2));
 /// ```

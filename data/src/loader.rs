@@ -45,15 +45,14 @@ impl Default for LoaderOptions {
 /// Batches of a data set.
 ///
 /// ```
-/// use zyx_core::Runtime;
-/// use zyx_data::{Loader, LoaderOptions, Samples};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::data::{Loader, LoaderOptions, Samples};
+/// let device = zyx::device()?;
 /// let data = Samples((0..10).map(|i| (i as f32, i)).collect::<Vec<(f32, i64)>>());
 /// let options = LoaderOptions { batch: 4, shuffle: None, ..Default::default() };
 /// let loader = Loader::new(data, options, &device)?;
 /// let sizes: Vec<usize> = loader.epoch(0).map(|batch| batch.unwrap().0.numel()).collect();
 /// assert_eq!(sizes, [4, 4, 2]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Loader<D> {
@@ -82,13 +81,12 @@ where
     /// Number of batches in an epoch.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # use zyx_data::{Loader, LoaderOptions, Samples};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let options = LoaderOptions { batch: 2, ..Default::default() };
     /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
     /// assert_eq!(loader.len(), 2); // Three samples, two in a batch.
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn len(&self) -> usize {
         match self.options.drop_last {
@@ -100,13 +98,12 @@ where
     /// Whether there is no batch.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # use zyx_data::{Loader, LoaderOptions, Samples};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let options = LoaderOptions { batch: 2, ..Default::default() };
     /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
     /// assert!(!loader.is_empty());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -115,14 +112,13 @@ where
     /// The set.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # use zyx_data::{Loader, LoaderOptions, Samples};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let options = LoaderOptions { batch: 2, ..Default::default() };
     /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
-    /// use zyx_data::Dataset;
+    /// use zyx::data::Dataset;
     /// assert_eq!(loader.data().len(), 3);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn data(&self) -> &D {
         &self.data
@@ -131,13 +127,12 @@ where
     /// The device of the batches.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # use zyx_data::{Loader, LoaderOptions, Samples};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let options = LoaderOptions { batch: 2, ..Default::default() };
     /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
     /// assert_eq!(loader.device().spec(), "reference:0");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn device(&self) -> &Device {
         &self.device
@@ -146,14 +141,13 @@ where
     /// The batches of an epoch.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # use zyx_data::{Loader, LoaderOptions, Samples};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let options = LoaderOptions { batch: 2, ..Default::default() };
     /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
     /// let batches = loader.epoch(0).collect::<Result<Vec<_>, _>>()?;
     /// assert_eq!(batches[1].to_vec::<f32>()?, [3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn epoch(&self, epoch: u64) -> Batches<<D::Sample as Collate>::Batch> {
         self.epoch_from(epoch, 0)
@@ -162,14 +156,13 @@ where
     /// The batches of an epoch from number `first` on.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # use zyx_data::{Loader, LoaderOptions, Samples};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let options = LoaderOptions { batch: 2, ..Default::default() };
     /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
     /// let rest = loader.epoch_from(0, 1).collect::<Result<Vec<_>, _>>()?;
     /// assert_eq!(rest.len(), 1);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn epoch_from(&self, epoch: u64, first: usize) -> Batches<<D::Sample as Collate>::Batch> {
         let n = self.data.len();

@@ -52,11 +52,11 @@ impl std::fmt::Debug for TrainerOptions {
 /// Trains a model.
 ///
 /// ```
-/// use zyx_nn::{Forward, Init, Linear, Module};
-/// use zyx_optim::{Sgd, SgdOptions};
-/// use zyx_core::{Reduction, Runtime};
-/// use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+/// use zyx::nn::{Forward, Init, Linear, Module};
+/// use zyx::optim::{Sgd, SgdOptions};
+/// use zyx::Reduction;
+/// let device = zyx::device()?;
 /// let data: Vec<(f32, f32)> = (0..8).map(|i| (i as f32 / 8.0, i as f32 / 4.0 + 1.0)).collect();
 /// let loader = Loader::new(Samples(data), LoaderOptions { batch: 4, ..Default::default() }, &device)?;
 /// let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
@@ -67,7 +67,7 @@ impl std::fmt::Debug for TrainerOptions {
 ///     model.forward(&x.unsqueeze(1)?)?.squeeze(1)?.mse_loss(&y, Reduction::Mean)
 /// })?;
 /// assert!(losses[59] < 1e-3, "{losses:?}");
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Trainer<M, O> {
@@ -100,11 +100,11 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// Steps made so far, those before a checkpoint included.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, Linear, Module};
-    /// # use zyx_optim::{Sgd, SgdOptions};
-    /// # use zyx_core::{Reduction, Runtime};
-    /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+    /// # use zyx::nn::{Forward, Init, Linear, Module};
+    /// # use zyx::optim::{Sgd, SgdOptions};
+    /// # use zyx::Reduction;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let data = Samples(vec![(0f32, 1f32), (1.0, 3.0)]);
     /// # let loader = Loader::new(data, LoaderOptions { batch: 2, ..Default::default() }, &device)?;
     /// # let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
@@ -114,7 +114,7 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// #     model.forward(&x.unsqueeze(1)?)?.squeeze(1)?.mse_loss(&y, Reduction::Mean)
     /// # })?;
     /// assert_eq!(trainer.steps(), 3); // Three epochs of one batch.
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn steps(&self) -> u64 {
         self.step
@@ -123,11 +123,11 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// Epochs finished so far, those before a checkpoint included.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, Linear, Module};
-    /// # use zyx_optim::{Sgd, SgdOptions};
-    /// # use zyx_core::{Reduction, Runtime};
-    /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+    /// # use zyx::nn::{Forward, Init, Linear, Module};
+    /// # use zyx::optim::{Sgd, SgdOptions};
+    /// # use zyx::Reduction;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let data = Samples(vec![(0f32, 1f32), (1.0, 3.0)]);
     /// # let loader = Loader::new(data, LoaderOptions { batch: 2, ..Default::default() }, &device)?;
     /// # let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
@@ -137,7 +137,7 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// #     model.forward(&x.unsqueeze(1)?)?.squeeze(1)?.mse_loss(&y, Reduction::Mean)
     /// # })?;
     /// assert_eq!(trainer.epochs(), 3);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn epochs(&self) -> u64 {
         self.epoch
@@ -146,11 +146,11 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// Goes on from the checkpoint, if there is one; whether there was.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, Linear, Module};
-    /// # use zyx_optim::{Sgd, SgdOptions};
-    /// # use zyx_core::{Reduction, Runtime};
-    /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+    /// # use zyx::nn::{Forward, Init, Linear, Module};
+    /// # use zyx::optim::{Sgd, SgdOptions};
+    /// # use zyx::Reduction;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let data = Samples(vec![(0f32, 1f32), (1.0, 3.0)]);
     /// # let loader = Loader::new(data, LoaderOptions { batch: 2, ..Default::default() }, &device)?;
     /// # let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
@@ -162,7 +162,7 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// trainer.save(&file)?;
     /// assert!(trainer.resume()?);
     /// # std::fs::remove_file(file).unwrap();
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -188,11 +188,11 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// Writes a checkpoint now.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, Linear, Module};
-    /// # use zyx_optim::{Sgd, SgdOptions};
-    /// # use zyx_core::{Reduction, Runtime};
-    /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+    /// # use zyx::nn::{Forward, Init, Linear, Module};
+    /// # use zyx::optim::{Sgd, SgdOptions};
+    /// # use zyx::Reduction;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let data = Samples(vec![(0f32, 1f32), (1.0, 3.0)]);
     /// # let loader = Loader::new(data, LoaderOptions { batch: 2, ..Default::default() }, &device)?;
     /// # let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
@@ -204,7 +204,7 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// let file = std::env::temp_dir().join(format!("zyx-save-doc-{}", std::process::id()));
     /// trainer.save(&file)?;
     /// # std::fs::remove_file(file).unwrap();
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -226,11 +226,11 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// [`Ema::swap`] exchanges them with the parameters.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, Linear, Module};
-    /// # use zyx_optim::{Sgd, SgdOptions};
-    /// # use zyx_core::{Reduction, Runtime};
-    /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+    /// # use zyx::nn::{Forward, Init, Linear, Module};
+    /// # use zyx::optim::{Sgd, SgdOptions};
+    /// # use zyx::Reduction;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let data = Samples(vec![(0f32, 1f32), (1.0, 3.0)]);
     /// # let loader = Loader::new(data, LoaderOptions { batch: 2, ..Default::default() }, &device)?;
     /// # let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
@@ -241,7 +241,7 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// #     model.forward(&x.unsqueeze(1)?)?.squeeze(1)?.mse_loss(&y, Reduction::Mean)
     /// # })?;
     /// trainer.averages().expect("there are some").swap()?; // evaluate with the averages
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn averages(&mut self) -> Option<&mut Ema> {
         self.averages.as_mut()

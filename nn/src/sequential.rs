@@ -10,9 +10,9 @@ use zyx_core::{Error, Result, Tensor, attribute};
 /// `0.weight`. As with single layers, a clone shares all parameters, modes and random streams with the original.
 ///
 /// ```
-/// use zyx_nn::{Forward, Init, Linear, Module, Relu, Sequential};
-/// use zyx_core::{DType, Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::nn::{Forward, Init, Linear, Module, Relu, Sequential};
+/// use zyx::{DType, Tensor};
+/// let device = zyx::device()?;
 /// let init = &mut Init::new(0, &device);
 /// let model = Sequential::new()
 ///     .then(Linear::new(4, 8, init)?)
@@ -25,7 +25,7 @@ use zyx_core::{Error, Result, Tensor, attribute};
 /// let error = model.forward(&Tensor::ones([5, 3], DType::F32, &device)).unwrap_err();
 /// assert!(error.to_string().contains("in layer `0`: "), "{error}");
 /// assert!(model.clone().parameters()[0].is_same(&model.parameters()[0]));
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct Sequential(Vec<Arc<dyn Forward + Send + Sync>>);
@@ -46,7 +46,7 @@ impl Sequential {
     /// Number of modules.
     ///
     /// ```
-    /// assert_eq!(zyx_nn::Sequential::new().then(zyx_nn::Relu).len(), 1);
+    /// assert_eq!(zyx::nn::Sequential::new().then(zyx::nn::Relu).len(), 1);
     /// ```
     pub fn len(&self) -> usize {
         self.0.len()
@@ -55,7 +55,7 @@ impl Sequential {
     /// Whether there is no module.
     ///
     /// ```
-    /// assert!(zyx_nn::Sequential::new().is_empty());
+    /// assert!(zyx::nn::Sequential::new().is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -29,8 +29,8 @@ impl Tensor {
     /// any tensors it was computed from, not only leaves. `None` where it does not depend on one.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0, 3.0], &device)?.tracked();
     /// let y = x.square().sum(..)?;
     /// let dx = y.grad(&[&x])?.remove(0).expect("y depends on x");
@@ -38,7 +38,7 @@ impl Tensor {
     /// // The derivative of the derivative.
     /// let ddx = dx.grad(&[&x])?.remove(0).expect("so does its gradient");
     /// assert_eq!(ddx.to_vec::<f32>()?, [2.0, 2.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -52,13 +52,13 @@ impl Tensor {
     /// As [`Tensor::grad`], with the given cotangent of this tensor instead of ones.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)?;
     /// let weights = Tensor::new([1f32, 10.0], &device)?;
     /// let dx = x.square().grad_with(&weights, &[&x])?.remove(0).expect("it depends on x");
     /// assert_eq!(dx.to_vec::<f32>()?, [2.0, 40.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -98,14 +98,14 @@ impl Tensor {
     /// a parameter whose value was replaced meanwhile is the one at the value that was used.
     ///
     /// ```
-    /// # use zyx_core::{Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let w = Param::new(Tensor::new([3f32, 4.0], &device)?);
     /// let loss = w.tensor().square().sum(..)?;
     /// let found = loss.param_gradients(&loss.ones_like())?;
     /// assert_eq!(found[0].0, w.id());
     /// assert_eq!(found[0].1.to_vec::<f32>()?, [6.0, 8.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -198,8 +198,8 @@ impl Tensor {
     /// dtype and device. Any number of inputs of any dtype is allowed; integers and bools get no gradient.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// // Rounding whose gradient passes straight through.
     /// let x = Tensor::new([0.4f32, 1.6], &device)?.tracked();
     /// let y = x.round().with_gradient(&[&x], |_, _, dy| Ok(vec![Some(dy.clone())]))?;
@@ -215,7 +215,7 @@ impl Tensor {
     /// let y = y.with_gradient(&inputs, |w, _, dy| Ok((0..6).map(|i| Some(dy * &w[i ^ 1])).collect()))?;
     /// let dw = y.grad(&[&w[5]])?.remove(0).expect("by the rule");
     /// assert_eq!(dw.to_vec::<f32>()?, [5.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -766,23 +766,36 @@ mod tests {
     #[test]
     fn rules_of_many_inputs_work_for_all_examples_of_a_batch() {
         let device = Runtime::default().device("reference").unwrap();
-        let all: Vec<Tensor> = (0..5)
-            .map(|i| Tensor::new([[1.5 + i as f64, 2.0], [0.5, 1.0 - i as f64]], &device).unwrap())
-            .collect();
-        let slope = |has_rule: bool| {
-            move |x: &[Tensor]| {
-                let mut dx = product(x, has_rule)?.square().grad(&[&x[1], &x[4]])?;
-                let (b, a) = (dx.pop().flatten(), dx.pop().flatten());
-                a.expect("a slope").mul(b.expect("a slope"))
-            }
+        let matrix = |i: usize| [[1.5 + i as f64, 2.0], [0.5, 1.0 - i as f64]];
+        let matrix = |i: usize| Tensor::new(matrix(i), &device).unwrap();
+        let row = |i: usize| Tensor::new([0.5 - i as f64, 3.0], &device).unwrap();
+        let is_close = |[a, b]: [Vec<f64>; 2]| {
+            let is_close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12 * (1.0 + b.abs());
+            a.len() == b.len() && a.iter().zip(&b).all(is_close)
         };
-        let all: Vec<&Tensor> = all.iter().collect();
-        let axes = [Some(0), Some(0), None, Some(1), Some(0)];
-        let found = [true, false].map(|has_rule| {
-            let y = Tensor::vmap(slope(has_rule), &all, &axes, 0).unwrap();
-            y.to_vec::<f64>().unwrap()
-        });
-        assert_eq!(found[0], found[1]);
+        // Lists of inputs of which some, or none, have an example for each row.
+        for n_batched in [5, 4, 2, 1] {
+            let all: Vec<Tensor> =
+                (0..5).map(|i| if i < n_batched { matrix(i) } else { row(i) }).collect();
+            let all: Vec<&Tensor> = all.iter().collect();
+            let axes: Vec<Option<isize>> =
+                (0..5).map(|i| (i < n_batched).then_some((i % 2) as isize)).collect();
+            let inside = [true, false].map(|has_rule| {
+                let slopes = |x: &[Tensor]| {
+                    let dx = product(x, has_rule)?.square().grad(&[&x[1], &x[4]])?;
+                    let dx: Vec<Tensor> = dx.into_iter().flatten().collect();
+                    dx[0].mul(&dx[1])
+                };
+                Tensor::vmap(slopes, &all, &axes, 0).unwrap().to_vec::<f64>().unwrap()
+            });
+            assert!(is_close(inside), "{n_batched}: gradients inside");
+            let outside = [true, false].map(|has_rule| {
+                let y = Tensor::vmap(|x| product(x, has_rule), &all, &axes, 0).unwrap();
+                let dx = y.square().grad(&all).unwrap().into_iter().flatten();
+                dx.flat_map(|dx| dx.to_vec::<f64>().unwrap()).collect()
+            });
+            assert!(is_close(outside), "{n_batched}: gradients outside");
+        }
     }
 
     #[test]

@@ -145,11 +145,11 @@ impl fmt::Debug for Error {
 /// For `?` on results of the standard library: [`Error::Io`] with the line of the `?` in place of a path.
 ///
 /// ```
-/// fn read(path: &str) -> Result<Vec<u8>, zyx_core::Error> {
+/// fn read(path: &str) -> Result<Vec<u8>, zyx::Error> {
 ///     Ok(std::fs::read(path)?)
 /// }
 /// let error = read("no/such/file").unwrap_err();
-/// assert!(matches!(error, zyx_core::Error::Io { .. }));
+/// assert!(matches!(error, zyx::Error::Io { .. }));
 /// ```
 impl From<std::io::Error> for Error {
     #[track_caller]
@@ -164,8 +164,8 @@ impl Error {
     ///
     /// ```
     /// use std::panic::Location;
-    /// use zyx_core::{Error, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// use zyx::{Error, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let here = Location::caller();
     /// let error = Tensor::new([1, 2], &device)?.reshape([3]).unwrap_err().at(here);
     /// assert!(error.to_string().contains(here.file()));
@@ -191,14 +191,14 @@ impl Error {
     ///
     /// ```
     /// use std::panic::Location;
-    /// use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let line = line!() + 1;
     /// let error = Tensor::new([1, 2], &device)?.reshape([3]).unwrap_err();
     /// // It is a line of this program already.
     /// let error = error.outside_library(Location::caller());
     /// assert!(error.to_string().contains(&format!(":{line}:")), "{error}");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[must_use]
     pub fn outside_library(self, here: &'static Location<'static>) -> Error {
@@ -216,12 +216,12 @@ impl Error {
     /// ``in `2.linear`: ``.
     ///
     /// ```
-    /// use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([2, 3], DType::F32, &device);
     /// let error = x.matmul(&x).unwrap_err().within("attention").within("2");
     /// assert!(error.to_string().contains("in `2.attention`: "), "{error}");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[must_use]
     pub fn within(mut self, part: &str) -> Error {

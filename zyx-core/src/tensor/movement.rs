@@ -42,12 +42,12 @@ impl Tensor {
     /// The same elements, in row-major order, with another shape.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::iota(6, DType::I32, &device).reshape([2, 3])?;
     /// assert_eq!(x.shape().dims(), [2, 3]);
     /// assert!(x.reshape([7, 1]).is_err());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -65,11 +65,11 @@ impl Tensor {
     /// All elements along one axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.flatten().shape().dims(), [4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn flatten(&self) -> Tensor {
@@ -79,11 +79,11 @@ impl Tensor {
     /// The axes from `start` to `end` (inclusive) merged into one.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([2, 3, 4], DType::F32, &device);
     /// assert_eq!(x.flatten_axes(1, -1)?.shape().dims(), [2, 12]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -105,11 +105,11 @@ impl Tensor {
     /// The axes in another order: axis `i` of the result is axis `axes[i]` of this.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([2, 3, 4], DType::F32, &device);
     /// assert_eq!(x.permute([2, 0, 1])?.shape().dims(), [4, 2, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -148,11 +148,11 @@ impl Tensor {
     /// Two axes exchanged.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.transpose(0, 1)?.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -168,11 +168,11 @@ impl Tensor {
     /// The last two axes exchanged; all axes reversed below rank 2 (so: unchanged).
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([5, 2, 3], DType::F32, &device);
     /// assert_eq!(x.t().shape().dims(), [5, 3, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn t(&self) -> Tensor {
@@ -187,11 +187,11 @@ impl Tensor {
     /// Axes of extent 1 repeated to `shape`; missing leading axes are added.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32], [2.0]], &device)?;
     /// assert_eq!(x.expand([2, 2])?.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -210,12 +210,12 @@ impl Tensor {
     /// A new axis of extent 1 before `axis`; -1 adds it at the end.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.unsqueeze(0)?.shape().dims(), [1, 3]);
     /// assert_eq!(x.unsqueeze(-1)?.shape().dims(), [3, 1]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -234,12 +234,12 @@ impl Tensor {
     /// An axis of extent 1 removed.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([3, 1], DType::F32, &device);
     /// assert_eq!(x.squeeze(1)?.shape().dims(), [3]);
     /// assert!(x.squeeze(0).is_err());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -259,11 +259,11 @@ impl Tensor {
     /// Zeros added before and after each axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)?;
     /// assert_eq!(x.pad([(1, 2)])?.to_vec::<f32>()?, [0.0, 1.0, 2.0, 0.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -296,11 +296,11 @@ impl Tensor {
     /// Elements of value `value` added before and after each axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)?;
     /// assert_eq!(x.pad_with([(1, 0)], -1.0)?.to_vec::<f32>()?, [-1.0, 1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -318,11 +318,11 @@ impl Tensor {
     /// The block from `ranges[i].0` up to `ranges[i].1` along each axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.shrink([(1, 2), (0, 2)])?.to_vec::<f32>()?, [3.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -353,14 +353,14 @@ impl Tensor {
     /// from the end of the axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.slice(0, 1..)?.to_vec::<f32>()?, [-2.0, 3.0]);
     /// assert_eq!(x.slice(0, -2..)?.to_vec::<f32>()?, [-2.0, 3.0]);
     /// assert_eq!(x.slice(0, ..-1)?.to_vec::<f32>()?, [1.0, -2.0]);
     /// assert!(x.slice(0, 2..5).is_err());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -381,11 +381,11 @@ impl Tensor {
     /// Every `step`-th element of one axis, from `start` on.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::iota(7, DType::I32, &device);
     /// assert_eq!(x.stride(0, 1, 3)?.to_vec::<i32>()?, [1, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -423,11 +423,11 @@ impl Tensor {
     /// One position of an axis; the axis disappears.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.select_index(1, -1)?.to_vec::<f32>()?, [2.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -445,11 +445,11 @@ impl Tensor {
     /// The order of elements along the axes reversed.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.flip(1)?.to_vec::<f32>()?, [2.0, 1.0, 4.0, 3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -468,16 +468,16 @@ impl Tensor {
     /// flow back to the device they belong to.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?.tracked();
-    /// let other = Runtime::default().device("reference")?;
+    /// let other = zyx::device()?;
     /// let y = x.to_device(&other)?;
     /// assert!(!y.is_realized() && x.add(&y).is_err());
     /// let loss = y.square().sum(..)?;
     /// let dx = loss.grad(&[&x])?.remove(0).expect("the loss depends on x");
     /// assert_eq!((dx.device(), dx.to_vec::<f32>()?), (&device, vec![2.0, -4.0, 6.0]));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -529,12 +529,12 @@ impl Tensor {
     /// The tensor stored as it is: a point at which fusion stops.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// let y = x.t().contiguous();
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn contiguous(&self) -> Tensor {

@@ -8,7 +8,7 @@ use std::ops::{
 /// `usize`, `isize`, `i32` or `i64`. Negative positions count from the end of the axis.
 ///
 /// ```
-/// # use zyx_core::SliceRange;
+/// # use zyx::SliceRange;
 /// assert_eq!((2..5).within(9), Ok((2, 5)));
 /// assert_eq!((-3..=-2).within(9), Ok((6, 8)));
 /// assert!((-10..).within(9).is_err());
