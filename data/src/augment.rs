@@ -142,7 +142,7 @@ pub fn random_crop(
     Ok(Array { shape: vec![channels, size[0], size[1]], data })
 }
 
-/// What [`random_resized_crop`] cuts out.
+/// Areas and ratios of the parts that [`random_resized_crop`] cuts out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CropRange {
     /// The least and the largest share of the image's area; 0.08 and 1.

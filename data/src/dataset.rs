@@ -22,7 +22,7 @@ pub trait Dataset: Send + Sync {
     /// When it cannot be read.
     fn get(&self, index: usize) -> Result<Self::Sample>;
 
-    /// The sample of a number as it is seen in one epoch of training, changed at random by numbers from `rng`. The
+    /// The sample of a number for one epoch of training, changed by random numbers drawn from `rng`. The
     /// default is [`Dataset::get`]; sets that augment implement this method.
     ///
     /// A [`Loader`](crate::Loader) passes the stream [`sample_rng`]`(seed, epoch, index)`. A sample is thus a function of
