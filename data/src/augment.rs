@@ -473,8 +473,8 @@ pub fn noise(mut x: Array<f32>, deviation: f32, rng: &mut Rng) -> Array<f32> {
 ///
 /// ```
 /// use zyx::data::{Array, augment};
-/// let image = Array { shape: vec![2, 1, 1], data: vec![0.5f32, 0.7] };
-/// assert_eq!(augment::normalize(image, &[0.5, 0.5], &[0.1, 0.2])?.data, [0.0, 1.0]);
+/// let image = Array { shape: vec![2, 1, 1], data: vec![0.5f32, 0.75] };
+/// assert_eq!(augment::normalize(image, &[0.5, 0.5], &[0.5, 0.25])?.data, [0.0, 1.0]);
 /// # Ok::<(), zyx::Error>(())
 /// ```
 ///
@@ -501,7 +501,7 @@ pub fn normalize(mut image: Array<f32>, mean: &[f32], deviation: &[f32]) -> Resu
 /// mixup).
 ///
 /// Samples are `share * a + (1 - share) * b` of two images and of their classes as vectors of probabilities
-/// `[classes]`; `share` is drawn from Beta(alpha, alpha). [`Tensor::cross_entropy`](zyx_core::Tensor::cross_entropy)
+/// `[classes]`; `share` is drawn from Beta(alpha, alpha). [`Tensor::cross_entropy_weighted`](zyx_core::Tensor::cross_entropy_weighted)
 /// takes such targets.
 ///
 /// ```
@@ -614,10 +614,14 @@ fn log_gamma_variate(alpha: f64, rng: &mut Rng) -> f64 {
 mod tests {
     use super::*;
     use crate::dataset::{Augmented, Indexed};
+    use std::sync::LazyLock;
     use zyx_core::{Device, Interpolation, Runtime, Tensor};
 
-    fn device() -> Device {
-        Runtime::default().device("reference").unwrap()
+    /// Tensors of two runtimes do not go together.
+    fn device() -> &'static Device {
+        static DEVICE: LazyLock<Device> =
+            LazyLock::new(|| Runtime::default().device("reference").unwrap());
+        &DEVICE
     }
 
     /// An image of numbers from 0 to 1.
@@ -628,7 +632,7 @@ mod tests {
     }
 
     fn tensor(image: &Array<f32>) -> Tensor {
-        Tensor::from_slice(&image.data, &image.shape[..], &device()).unwrap()
+        Tensor::from_slice(&image.data, &image.shape[..], device()).unwrap()
     }
 
     fn assert_close(got: &Array<f32>, wanted: &Tensor, what: &str) {
@@ -652,7 +656,7 @@ mod tests {
         assert_close(&flip_horizontal(x.clone()).unwrap(), &t.flip(2).unwrap(), "horizontal");
         assert_close(&flip_vertical(x.clone()).unwrap(), &t.flip(1).unwrap(), "vertical");
         let [mean, deviation] = [[0.1f32, 0.2, 0.3], [0.5, 2.0, 1.5]];
-        let of = |x: &[f32; 3]| Tensor::from_slice(x, [3, 1, 1], &device()).unwrap();
+        let of = |x: &[f32; 3]| Tensor::from_slice(x, [3, 1, 1], device()).unwrap();
         let wanted = (&t - of(&mean)) / of(&deviation);
         assert_close(&normalize(x.clone(), &mean, &deviation).unwrap(), &wanted, "normalize");
         for (at, size) in [([3, 0], [3, 1]), ([0, 7], [1, 1]), ([usize::MAX, 0], [2, 2])] {
@@ -714,7 +718,7 @@ mod tests {
                 (1.0 - distance.abs() / scale.max(1.0)).max(0.0)
             };
             let all: Vec<f64> = (0..to * from).map(|i| weight(i / from, i % from)).collect();
-            let all = Tensor::from_slice(&all, [to, from], &device()).unwrap();
+            let all = Tensor::from_slice(&all, [to, from], device()).unwrap();
             all.div(all.sum_keepdim(1).unwrap()).unwrap().cast(zyx_core::DType::F32)
         };
         for size in [[3, 3], [2, 9], [5, 4], [1, 1], [6, 20]] {
@@ -768,11 +772,15 @@ mod tests {
                 assert!(turn.abs() < 0.2 * 6.3 + 0.2, "{turn}");
             }
         }
-        assert!((0.6..0.62).contains(&seen[0]) && (1.38..1.4).contains(&seen[1]), "{seen:?}");
+        assert!((0.6..0.65).contains(&seen[0]) && (1.35..1.4).contains(&seen[1]), "{seen:?}");
         let grey = ColorRange { saturation: 0.5, ..ColorRange::default() };
-        let y = random_colors(x.clone(), grey, rng).unwrap();
-        for (a, b) in greys(&x.data, 3).iter().zip(greys(&y.data, 3)) {
-            assert!((a - b).abs() < 0.02, "{a} and {b}");
+        // Far enough from 0 and 1 that nothing is cut.
+        let data = x.data.iter().map(|x| 0.4 * x + 0.3).collect();
+        let pale = Array { shape: x.shape.clone(), data };
+        let y = random_colors(pale.clone(), grey, rng).unwrap();
+        assert_ne!(y, pale);
+        for (a, b) in greys(&pale.data, 3).iter().zip(greys(&y.data, 3)) {
+            assert!((a - b).abs() < 1e-3, "{a} and {b}");
         }
         let none = random_colors(x.clone(), ColorRange::default(), rng).unwrap();
         assert_eq!(none, x);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use zyx_backend_cpu::Cpu;
-use zyx_core::{Result, Runtime};
+use zyx_core::{CrossEntropy, DType, Result, Runtime, Tensor};
 use zyx_data::{
     Array, Augmented, Checkpoint, Dataset, Indexed, Loader, LoaderOptions, Mixup, State, Trainer,
     TrainerOptions, augment, split,
@@ -168,7 +168,7 @@ fn augmented_batches_are_functions_of_seed_epoch_and_number() -> Result<()> {
     let bits = |workers: usize, seed: u64, epoch: u64, first: usize| -> Result<Vec<Vec<u32>>> {
         let options = LoaderOptions { batch: 4, workers, seed, ..Default::default() };
         let loader = Loader::new(images(), options, &device)?;
-        let bits = |batch: Result<(zyx_core::Tensor, zyx_core::Tensor)>| {
+        let bits = |batch: Result<(Tensor, Tensor)>| {
             let (x, y) = batch?;
             let all = [x.to_vec::<f32>()?, y.to_vec::<f32>()?].concat();
             Ok(all.into_iter().map(f32::to_bits).collect())
@@ -204,7 +204,8 @@ fn an_interrupted_run_reports_the_mean_losses_of_whole_epochs() -> Result<()> {
             if Some(calls.get()) == fail_at {
                 return Err(std::io::Error::other("interrupted").into());
             }
-            model.forward(&x.flatten_axes(1, 3)?)?.cross_entropy(&y)
+            let logits = model.forward(&x.flatten_axes(1, 3)?)?;
+            logits.cross_entropy_weighted(&y, None, CrossEntropy::default())
         })
     };
     let expected = losses(None)?;
@@ -228,7 +229,7 @@ fn checkpoints_hold_averages_and_numbers() -> Result<()> {
     };
     let (model, mut optimizer, mut averages) = make(1)?;
     let (_, second, _) = make(7)?;
-    let x = zyx_core::Tensor::ones([4, 3], zyx_core::DType::F32, &device);
+    let x = Tensor::ones([4, 3], DType::F32, &device);
     optimizer.step(&model.forward(&x)?.square().mean(..)?)?;
     averages.update()?;
     let mut saved = Checkpoint::default();
