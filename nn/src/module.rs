@@ -90,7 +90,7 @@ pub trait Module {
     /// # use zyx::nn::{Init, Linear, Module};
     /// # use zyx::DType;
     /// # let device = zyx::runtime().device("reference")?;
-    /// # let other = zyx::runtime().device("reference")?;
+    /// # let other = zyx::Runtime::default().device("reference")?;
     /// let layer = Linear::new(4, 2, &mut Init::new(0, &device))?;
     /// layer.to_device(&other)?;
     /// assert_eq!(layer.weight.device(), other);

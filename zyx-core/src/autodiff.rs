@@ -766,7 +766,7 @@ mod tests {
     #[test]
     fn rules_of_many_inputs_work_for_all_examples_of_a_batch() {
         let device = Runtime::default().device("reference").unwrap();
-        let matrix = |i: usize| [[1.5 + i as f64, 2.0], [0.5, 1.0 - i as f64]];
+        let matrix = |i: usize| [[1.5 + i as f64, 2.0], [0.5, 1.25 - i as f64]];
         let matrix = |i: usize| Tensor::new(matrix(i), &device).unwrap();
         let row = |i: usize| Tensor::new([0.5 - i as f64, 3.0], &device).unwrap();
         let is_close = |[a, b]: [Vec<f64>; 2]| {

@@ -471,7 +471,7 @@ impl Tensor {
     /// # use zyx::Tensor;
     /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?.tracked();
-    /// let other = zyx::device()?;
+    /// let other = zyx::Runtime::default().device("reference")?;
     /// let y = x.to_device(&other)?;
     /// assert!(!y.is_realized() && x.add(&y).is_err());
     /// let loss = y.square().sum(..)?;
