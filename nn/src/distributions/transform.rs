@@ -94,7 +94,7 @@ impl Transform {
             Softmax => x.softmax(-1),
             StickBreaking => {
                 // Share i of the rest of the stick is the sigmoid of x_i - log(n - i).
-                let share = (x - rest_logs(x)?).sigmoid();
+                let share = x.sub(rest_logs(x)?)?.sigmoid();
                 let left = (-&share + 1.0).cumprod(-1)?;
                 let one = left.slice(-1, ..1)?.ones_like();
                 let before = Tensor::cat(&[&one, &left], -1)?;
@@ -124,7 +124,7 @@ impl Transform {
                 let shares = y.slice(-1, ..n)?;
                 let left = -shares.cumsum(-1)? + 1.0;
                 let x = shares.log() - left.log();
-                Ok(&x + rest_logs(&x)?)
+                x.add(rest_logs(&x)?)
             }
             Compose(parts) => parts.iter().rev().try_fold(y.clone(), |y, part| part.inverse(&y)),
         })
@@ -149,7 +149,7 @@ impl Transform {
                 Err(super::refuse("log_abs_det_jacobian", reason))
             }
             StickBreaking => {
-                let x = x - rest_logs(x)?;
+                let x = x.sub(rest_logs(x)?)?;
                 let shares = y.slice(-1, ..last(y)? - 1)?;
                 (shares.log() - (-&x).softplus() - x).sum(-1)
             }

@@ -189,8 +189,8 @@ impl Follow<'_> {
     fn alias(&mut self, alias: &Tensor, expr: &Expr, id: NodeId) {
         match (&expr.op, self.graph.node(id)) {
             (Op::Alias(None), Node::Leaf { slot }) => self.detached.push((alias.clone(), slot)),
-            (Op::Alias(Some(_)), _) => {
-                self.for_gradients(&mut expr.srcs[1..].iter().flatten());
+            (Op::Alias(Some(rule)), _) => {
+                self.for_gradients(&mut expr.srcs[1..].iter().flatten().chain(&rule.held[..]));
             }
             _ => {}
         }

@@ -95,18 +95,20 @@ type Rule = dyn Fn(&[Tensor], &Tensor, &Tensor) -> Result<Vec<Option<Tensor>>> +
 /// A gradient given by a function instead of being derived from the graph.
 pub(crate) struct GradientRule {
     pub(crate) apply: Box<Rule>,
+    /// Tensors that the function captured, if its author lists them. They do not count as held by the program.
+    pub(crate) held: Arc<[Tensor]>,
     /// Whether the node only lists inputs for the rule of another node. Then `apply` is never called.
     pub(crate) is_list: bool,
 }
 
 impl GradientRule {
     pub(crate) fn new(apply: Box<Rule>) -> GradientRule {
-        GradientRule { apply, is_list: false }
+        GradientRule { apply, held: Arc::default(), is_list: false }
     }
 
     /// The rule of a node that lists inputs for the rule of another node.
     pub(crate) fn list() -> GradientRule {
-        GradientRule { apply: Box::new(|_, _, _| Ok(Vec::new())), is_list: true }
+        GradientRule { is_list: true, ..GradientRule::new(Box::new(|_, _, _| Ok(Vec::new()))) }
     }
 }
 

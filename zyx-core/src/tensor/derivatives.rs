@@ -12,6 +12,7 @@ use crate::ops::BinaryOp;
 use crate::origin::composed;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
+use std::sync::Arc;
 
 impl Tensor {
     /// `f` at `inputs`, and its derivative in the direction of `tangents`: the product of the
@@ -110,11 +111,23 @@ impl Tensor {
         Tensor::check_operands(OP, inputs).named(OP)?;
         let detached: Vec<Tensor> = inputs.iter().map(|x| x.detach()).collect();
         let y = f(&detached)?;
-        let rule = move |inputs: &[Tensor], _: &Tensor, dy: &Tensor| {
-            let x = behind(inputs, dy)?;
-            f(&x)?.grad_with(dy, &x.iter().collect::<Vec<_>>())
+        let kept: Arc<[Tensor]> = inputs.iter().map(|x| (*x).clone()).collect();
+        let held = kept.clone();
+        // All inputs are joined to one, which is never computed. With a list of inputs, plans store what is between for
+        // several regions at a time.
+        let joined = joined(kept.iter().map(|x| Ok(x.clone()))).named(OP)?;
+        let dtype = joined.dtype();
+        let rule = move |_: &[Tensor], _: &Tensor, dy: &Tensor| {
+            let x = behind(&kept, dy)?;
+            let dx = f(&x)?.grad_with(dy, &x.iter().collect::<Vec<_>>())?;
+            let whole = dx
+                .iter()
+                .zip(&kept[..])
+                .map(|(dx, x)| Ok(dx.clone().unwrap_or_else(|| x.zeros_like())));
+            Ok(vec![Some(self::joined(whole)?.cast(dtype))])
         };
-        y.with_gradient_rule(inputs, GradientRule::new(Box::new(rule))).named(OP)
+        let rule = GradientRule { held, ..GradientRule::new(Box::new(rule)) };
+        y.with_gradient_rule(&[&joined], rule).named(OP)
     }
 
     /// Compares the gradients of `f` with difference quotients at `inputs`, which have to hold
@@ -177,6 +190,13 @@ fn bits_of(dtype: DType) -> DType {
         32 => DType::U32,
         _ => DType::U64,
     }
+}
+
+/// Tensors in a row, in the widest of their dtypes.
+#[track_caller]
+fn joined(all: impl Iterator<Item = Result<Tensor>>) -> Result<Tensor> {
+    let flat = all.map(|x| Ok(x?.flatten())).collect::<Result<Vec<Tensor>>>()?;
+    Tensor::cat(&flat.iter().collect::<Vec<_>>(), 0)
 }
 
 /// The larger of the two steps.

@@ -368,11 +368,13 @@ impl Tensor {
     #[track_caller]
     pub fn slice(&self, axis: isize, range: impl SliceRange) -> Result<Tensor> {
         let axis = self.axis("slice", axis)?;
-        let range = range.within(self.shape()[axis]);
-        let (start, end) = range.map_err(|reason| {
-            let reason = format!("axis {axis}: {reason}");
-            Tensor::shape_error("slice", &[self], reason)
-        })?;
+        let (start, end) = match range.within(self.shape()[axis]) {
+            Ok(range) => range,
+            Err(reason) => {
+                let reason = format!("axis {axis}: {reason}");
+                return Err(Tensor::shape_error("slice", &[self], reason));
+            }
+        };
         let mut ranges: Vec<_> = self.shape().iter().map(|&d| (0, d)).collect();
         ranges[axis] = (start, end);
         Ok(self.shrink_unchecked(&ranges))
