@@ -186,7 +186,8 @@ fn a_clone_of_a_sequence_shares_parameters_modes_and_streams() {
     assert_eq!(output(&model), output(&same));
     let streams = [&model, &same].map(|m| m.named_streams().remove(0).1);
     streams[0].lock().next_u64();
-    assert_eq!(streams[1].lock().counter(), streams[0].lock().counter());
+    let counters = streams.map(|stream| stream.lock().counter());
+    assert_eq!(counters[0], counters[1]);
     let longer = same.then(Linear::new(4, 1, init).unwrap());
     assert_eq!((model.len(), longer.len()), (2, 3));
 }
