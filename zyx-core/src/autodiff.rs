@@ -241,7 +241,7 @@ impl Tensor {
         rule: GradientRule,
     ) -> Result<Tensor> {
         let (first, others) = match inputs.split_first() {
-            Some((&first, others)) => (Some(first.clone()), self.list(others)),
+            Some((&first, others)) => (Some(first.clone()), self.list_inputs(others)),
             None => (None, None),
         };
         let tracked = inputs.iter().any(|input| input.is_tracked());
@@ -253,12 +253,12 @@ impl Tensor {
 
     /// Inputs of a gradient rule as one source of its node: see [`Expr::inputs`]. Nothing of the list is computed.
     #[track_caller]
-    fn list(&self, inputs: &[&Tensor]) -> Option<Tensor> {
+    fn list_inputs(&self, inputs: &[&Tensor]) -> Option<Tensor> {
         let (&last, others) = inputs.split_last()?;
         if others.is_empty() {
             return Some(last.clone());
         }
-        let rule = Arc::new(GradientRule::list());
+        let rule = Arc::new(GradientRule::of_list());
         let zero = Tensor::zeros(Shape::scalar(), DType::F32, self.device());
         let listed = others.iter().rev().fold(last.clone(), |rest, &input| {
             let tracked = input.is_tracked() || rest.is_tracked();

@@ -107,7 +107,7 @@ impl GradientRule {
     }
 
     /// The rule of a node that lists inputs for the rule of another node.
-    pub(crate) fn list() -> GradientRule {
+    pub(crate) fn of_list() -> GradientRule {
         GradientRule { is_list: true, ..GradientRule::new(Box::new(|_, _, _| Ok(Vec::new()))) }
     }
 }
