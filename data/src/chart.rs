@@ -49,10 +49,10 @@ fn label(x: f64) -> String {
 ///
 /// ```
 /// let losses: Vec<f64> = (0..80).map(|i| 2.0 * 0.95f64.powi(i)).collect();
-/// let text = zyx_data::chart::terminal(&losses, 40, 6)?;
+/// let text = zyx::data::chart::terminal(&losses, 40, 6)?;
 /// assert_eq!(text.lines().count(), 6);
 /// assert!(text.starts_with("   2.0000 │"));
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -160,9 +160,9 @@ impl DrawingBackend for Canvas {
 ///
 /// ```
 /// let losses: Vec<f64> = (0..100).map(|i| 2.0 * 0.95f64.powi(i)).collect();
-/// let document = zyx_data::chart::svg(&losses, "loss of each step")?;
+/// let document = zyx::data::chart::svg(&losses, "loss of each step")?;
 /// assert!(document.contains("<polyline") && document.contains("loss of each step"));
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors

@@ -34,12 +34,12 @@ impl Default for CsvOptions {
 /// memory than its file; fields are found when they are asked for.
 ///
 /// ```
-/// use zyx_data::{Csv, CsvOptions};
+/// use zyx::data::{Csv, CsvOptions};
 /// let text = "length,kind\n1.5,cat\n2,\"dog, large\"\n3,cat\n";
 /// let table = Csv::parse(text, CsvOptions::default())?;
 /// assert_eq!(table.numbers(&["length"])?.data, [1.5, 2.0, 3.0]);
 /// assert_eq!(table.classes("kind")?, (vec![0, 1, 0], vec!["cat".into(), "dog, large".into()]));
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Csv {
@@ -65,13 +65,13 @@ impl Csv {
     /// Reads a file.
     ///
     /// ```
-    /// use zyx_data::{Csv, CsvOptions};
+    /// use zyx::data::{Csv, CsvOptions};
     /// let file = std::env::temp_dir().join(format!("zyx-csv-doc-{}", std::process::id()));
     /// std::fs::write(&file, "x,y\n1,2\n").unwrap();
     /// let table = Csv::read(&file, CsvOptions::default())?;
     /// assert_eq!((table.len(), table.names()), (1, vec!["x".to_owned(), "y".to_owned()]));
     /// # std::fs::remove_file(file).unwrap();
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -122,9 +122,9 @@ impl Csv {
     /// The number of rows, the names not counted.
     ///
     /// ```
-    /// use zyx_data::{Csv, CsvOptions};
+    /// use zyx::data::{Csv, CsvOptions};
     /// assert_eq!(Csv::parse("x\n1\n2\n", CsvOptions::default())?.len(), 2);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn len(&self) -> usize {
         self.rows
@@ -133,9 +133,9 @@ impl Csv {
     /// Whether there is no row.
     ///
     /// ```
-    /// use zyx_data::{Csv, CsvOptions};
+    /// use zyx::data::{Csv, CsvOptions};
     /// assert!(Csv::parse("x\n", CsvOptions::default())?.is_empty());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn is_empty(&self) -> bool {
         self.rows == 0
@@ -144,10 +144,10 @@ impl Csv {
     /// The names of the columns; their numbers where there is no header.
     ///
     /// ```
-    /// use zyx_data::{Csv, CsvOptions};
+    /// use zyx::data::{Csv, CsvOptions};
     /// let options = CsvOptions { header: false, ..CsvOptions::default() };
     /// assert_eq!(Csv::parse("a,b\n", options)?.names(), ["0", "1"]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn names(&self) -> Vec<String> {
         match self.header {
@@ -159,11 +159,11 @@ impl Csv {
     /// The fields of a row, none behind the last row.
     ///
     /// ```
-    /// use zyx_data::{Csv, CsvOptions};
+    /// use zyx::data::{Csv, CsvOptions};
     /// let table = Csv::parse("x,y\n1,\"a \"\"b\"\"\"\n", CsvOptions::default())?;
     /// assert!(table.row(0).eq(["1", "a \"b\""]));
     /// assert_eq!(table.row(1).count(), 0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn row(&self, row: usize) -> impl Iterator<Item = Cow<'_, str>> {
         let place = (row < self.rows).then(|| {
@@ -178,10 +178,10 @@ impl Csv {
     /// The fields of each row.
     ///
     /// ```
-    /// use zyx_data::{Csv, CsvOptions};
+    /// use zyx::data::{Csv, CsvOptions};
     /// let table = Csv::parse("x,y\n1,2\n3,4\n", CsvOptions::default())?;
     /// assert_eq!(table.rows().map(|mut row| row.next().unwrap()).collect::<Vec<_>>(), ["1", "3"]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn rows(&self) -> impl Iterator<Item = impl Iterator<Item = Cow<'_, str>>> {
         let start = self.places.first().copied().unwrap_or(self.text.len());

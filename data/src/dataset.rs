@@ -21,6 +21,34 @@ pub trait Dataset: Send + Sync {
     /// # Errors
     /// When it cannot be read.
     fn get(&self, index: usize) -> Result<Self::Sample>;
+
+    /// The sample of a number for one epoch of training, changed by random numbers drawn from `rng`. The
+    /// default is [`Dataset::get`]; sets that augment implement this method.
+    ///
+    /// A [`Loader`](crate::Loader) passes the stream [`sample_rng`]`(seed, epoch, index)`. A sample is thus a function of
+    /// these three numbers: it depends neither on threads nor on the batches before, and a run that is resumed sees
+    /// the bits that an uninterrupted one sees.
+    ///
+    /// # Errors
+    /// As [`Dataset::get`].
+    fn get_with(&self, index: usize, rng: &mut Rng) -> Result<Self::Sample> {
+        let _ = rng;
+        self.get(index)
+    }
+}
+
+/// The random stream of the sample `index` in an epoch, of all those with one seed.
+///
+/// ```
+/// use zyx::data::sample_rng;
+/// assert_eq!(sample_rng(7, 2, 5).next_u64(), sample_rng(7, 2, 5).next_u64());
+/// assert_ne!(sample_rng(7, 2, 5).next_u64(), sample_rng(7, 3, 5).next_u64());
+/// ```
+pub fn sample_rng(seed: u64, epoch: u64, index: usize) -> Rng {
+    // The first block of a seed's stream makes the order of samples.
+    let all = Rng::at(Rng::seed(seed).key(), 1).split();
+    let of_epoch = Rng::at(all.key(), epoch).split();
+    Rng::at(of_epoch.key(), index as u64).split()
 }
 
 impl<D: Dataset + ?Sized> Dataset for Arc<D> {
@@ -32,6 +60,10 @@ impl<D: Dataset + ?Sized> Dataset for Arc<D> {
 
     fn get(&self, index: usize) -> Result<D::Sample> {
         (**self).get(index)
+    }
+
+    fn get_with(&self, index: usize, rng: &mut Rng) -> Result<D::Sample> {
+        (**self).get_with(index, rng)
     }
 }
 
@@ -77,7 +109,7 @@ impl<T> Array<T> {
     /// A list.
     ///
     /// ```
-    /// assert_eq!(zyx_data::Array::from_list(vec![1, 2, 3]).shape, [3]);
+    /// assert_eq!(zyx::data::Array::from_list(vec![1, 2, 3]).shape, [3]);
     /// ```
     pub fn from_list(data: Vec<T>) -> Array<T> {
         Array { shape: vec![data.len()], data }
@@ -125,10 +157,10 @@ impl<A: Collate, B: Collate, C: Collate> Collate for (A, B, C) {
 /// Samples that a function makes of their number.
 ///
 /// ```
-/// use zyx_data::{Dataset, Indexed};
+/// use zyx::data::{Dataset, Indexed};
 /// let squares = Indexed::new(10, |i| Ok((i as f32, (i * i) as i64)));
 /// assert_eq!((squares.len(), squares.get(3)?), (10, (3.0, 9)));
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Indexed<F> {
@@ -158,10 +190,10 @@ impl<S: Send, F: Fn(usize) -> Result<S> + Send + Sync> Dataset for Indexed<F> {
 /// Samples in memory.
 ///
 /// ```
-/// use zyx_data::{Dataset, Samples};
+/// use zyx::data::{Dataset, Samples};
 /// let data = Samples(vec![(0.5f32, 1i64), (1.5, 0)]);
 /// assert_eq!(data.get(1)?, (1.5, 0));
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Samples<S>(pub Vec<S>);
@@ -198,13 +230,76 @@ impl<D: Dataset> Dataset for Subset<D> {
     }
 
     fn get(&self, index: usize) -> Result<D::Sample> {
-        match self.indices.get(index) {
-            Some(&index) => self.of.get(index),
-            None => {
-                let reason = format!("sample {index} of {}", self.indices.len());
-                Err(Error::Format { what: "data set".to_owned(), reason })
-            }
-        }
+        self.of.get(self.place(index)?)
+    }
+
+    fn get_with(&self, index: usize, rng: &mut Rng) -> Result<D::Sample> {
+        self.of.get_with(self.place(index)?, rng)
+    }
+}
+
+impl<D> Subset<D> {
+    /// The number of a sample in the whole set.
+    fn place(&self, index: usize) -> Result<usize> {
+        self.indices.get(index).copied().ok_or_else(|| {
+            let reason = format!("sample {index} of {}", self.indices.len());
+            Error::Format { what: "data set".to_owned(), reason }
+        })
+    }
+}
+
+/// The samples of another set, changed at random; [`augment`](crate::augment) has functions that change images.
+///
+/// ```
+/// use zyx::data::{Array, Augmented, Dataset, Samples, augment, sample_rng};
+/// let image = Array { shape: vec![1, 2, 2], data: vec![0.1f32, 0.2, 0.3, 0.4] };
+/// let set = Augmented::new(Samples(vec![(image, 3i64)]), |(image, class), rng| {
+///     let image = augment::random_crop(&image, [2, 2], 1, rng)?;
+///     Ok((augment::random_horizontal_flip(image, 0.5, rng)?, class))
+/// });
+/// // The sample 0 of epoch 5 is the same whenever it is asked for.
+/// let [a, b] = [0, 1].map(|_| set.get_with(0, &mut sample_rng(0, 5, 0)));
+/// assert_eq!(a?, b?);
+/// # Ok::<(), zyx::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Augmented<D, F> {
+    of: D,
+    change: F,
+}
+
+impl<D, S, F> Augmented<D, F>
+where
+    D: Dataset,
+    S: Send,
+    F: Fn(D::Sample, &mut Rng) -> Result<S> + Send + Sync,
+{
+    /// `change` gets a sample of `of` and the random stream of its visit. It draws all its random numbers from that
+    /// stream. The result may be of another type than the sample.
+    pub fn new(of: D, change: F) -> Augmented<D, F> {
+        Augmented { of, change }
+    }
+}
+
+impl<D, S, F> Dataset for Augmented<D, F>
+where
+    D: Dataset,
+    S: Send,
+    F: Fn(D::Sample, &mut Rng) -> Result<S> + Send + Sync,
+{
+    type Sample = S;
+
+    fn len(&self) -> usize {
+        self.of.len()
+    }
+
+    /// As in epoch 0 with seed 0.
+    fn get(&self, index: usize) -> Result<S> {
+        self.get_with(index, &mut sample_rng(0, 0, index))
+    }
+
+    fn get_with(&self, index: usize, rng: &mut Rng) -> Result<S> {
+        (self.change)(self.of.get_with(index, rng)?, rng)
     }
 }
 
@@ -212,7 +307,7 @@ impl<D: Dataset> Dataset for Subset<D> {
 /// first. Equal seeds deal equally.
 ///
 /// ```
-/// use zyx_data::{Dataset, Samples, split};
+/// use zyx::data::{Dataset, Samples, split};
 /// let (train, test) = split(Samples(vec![1, 2, 3, 4, 5]), 0.4, 0);
 /// assert_eq!((train.len(), test.len()), (3, 2));
 /// ```

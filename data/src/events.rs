@@ -27,7 +27,7 @@ const CRC_32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 /// Writes what TensorBoard shows, into a new file of a folder.
 ///
 /// ```
-/// use zyx_data::EventWriter;
+/// use zyx::data::EventWriter;
 /// let folder = std::env::temp_dir().join(format!("zyx-events-doc-{}", std::process::id()));
 /// let mut log = EventWriter::create(&folder)?;
 /// for step in 0..10 {
@@ -35,7 +35,7 @@ const CRC_32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 /// }
 /// log.flush()?;
 /// # std::fs::remove_dir_all(folder).unwrap();
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct EventWriter {
@@ -66,12 +66,12 @@ impl EventWriter {
     /// The file.
     ///
     /// ```
-    /// # use zyx_data::EventWriter;
+    /// # use zyx::data::EventWriter;
     /// # let folder = std::env::temp_dir().join(format!("zyx-events-path-{}", std::process::id()));
     /// # let mut log = EventWriter::create(&folder)?;
     /// assert!(log.path().starts_with(&folder));
     /// # std::fs::remove_dir_all(folder).unwrap();
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn path(&self) -> &Path {
         &self.path
@@ -92,13 +92,13 @@ impl EventWriter {
     /// that are not finite are left out.
     ///
     /// ```
-    /// # use zyx_data::EventWriter;
+    /// # use zyx::data::EventWriter;
     /// # let folder = std::env::temp_dir().join(format!("zyx-events-histogram-{}", std::process::id()));
     /// # let mut log = EventWriter::create(&folder)?;
     /// log.histogram("weights", 0, &[0.5, -0.25, 0.125], 10)?;
     /// log.flush()?;
     /// # std::fs::remove_dir_all(folder).unwrap();
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -134,13 +134,13 @@ impl EventWriter {
     /// A text at a step.
     ///
     /// ```
-    /// # use zyx_data::EventWriter;
+    /// # use zyx::data::EventWriter;
     /// # let folder = std::env::temp_dir().join(format!("zyx-events-text-{}", std::process::id()));
     /// # let mut log = EventWriter::create(&folder)?;
     /// log.text("sample", 0, "To be, or not to be")?;
     /// log.flush()?;
     /// # std::fs::remove_dir_all(folder).unwrap();
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

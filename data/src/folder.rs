@@ -46,7 +46,7 @@ impl ImageFolder {
     /// The files `folder/class/*.png`, `.jpg` and `.jpeg`.
     ///
     /// ```
-    /// use zyx_data::{FolderOptions, ImageFolder};
+    /// use zyx::data::{FolderOptions, ImageFolder};
     /// let error = ImageFolder::read("no/such/folder", FolderOptions::default()).unwrap_err();
     /// assert!(error.to_string().contains("no/such/folder"));
     /// ```

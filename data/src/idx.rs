@@ -21,12 +21,12 @@ impl Idx {
     /// Reads a file with `rank` axes.
     ///
     /// ```
-    /// use zyx_data::Idx;
+    /// use zyx::data::Idx;
     /// let file = std::env::temp_dir().join(format!("zyx-idx-doc-{}", std::process::id()));
     /// std::fs::write(&file, [0, 0, 8, 1, 0, 0, 0, 2, 7, 2]).unwrap();
     /// assert_eq!(Idx::read(&file, 1)?.bytes, [7, 2]);
     /// # std::fs::remove_file(file).unwrap();
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Idx {
     /// The contents of a file with `rank` axes, or what is wrong with it.
     ///
     /// ```
-    /// use zyx_data::Idx;
+    /// use zyx::data::Idx;
     /// // Two zero bytes, bytes (8), one axis, of extent 3.
     /// let labels = Idx::parse(&[0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1], 1)?;
     /// assert_eq!((labels.shape, labels.bytes), (vec![3], vec![7, 2, 1]));
@@ -96,7 +96,7 @@ impl IdxImages {
     /// Reads images and labels.
     ///
     /// ```
-    /// use zyx_data::{Dataset, IdxImages};
+    /// use zyx::data::{Dataset, IdxImages};
     /// let folder = std::env::temp_dir();
     /// let of = |name: &str| folder.join(format!("zyx-{name}-doc-{}", std::process::id()));
     /// std::fs::write(of("images"), [0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 255, 0]).unwrap();
@@ -105,7 +105,7 @@ impl IdxImages {
     /// let (image, class) = digits.get(0)?;
     /// assert_eq!((image.data, class), (vec![1.0, 0.0], 7));
     /// # ["images", "labels"].map(|name| std::fs::remove_file(of(name)).unwrap());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

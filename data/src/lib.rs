@@ -5,10 +5,11 @@
 //! threads and image formats are nothing that a program which only computes should carry. Nothing
 //! here knows how tensors are computed: it uses the public interfaces alone.
 //!
-//! Reading order: [`Dataset`] (what can be learned from), [`Loader`] (batches), [`Trainer`] (steps,
+//! Reading order: [`Dataset`] (what can be learned from), [`augment`] (random changes of samples), [`Loader`] (batches), [`Trainer`] (steps,
 //! checkpoints), [`metrics`], [`EventWriter`]; with the feature `chart`, curves of losses.
 #![forbid(unsafe_code)]
 
+pub mod augment;
 #[cfg(feature = "chart")]
 pub mod chart;
 mod checkpoint;
@@ -24,9 +25,12 @@ mod progress;
 mod text;
 mod trainer;
 
-pub use checkpoint::Checkpoint;
+pub use augment::Mixup;
+pub use checkpoint::{Checkpoint, State};
 pub use csv::{Csv, CsvOptions};
-pub use dataset::{Array, Collate, Dataset, Indexed, Samples, Subset, split};
+pub use dataset::{
+    Array, Augmented, Collate, Dataset, Indexed, Samples, Subset, sample_rng, split,
+};
 pub use events::EventWriter;
 #[cfg(feature = "image")]
 pub use folder::{FolderOptions, ImageFolder};

@@ -1,11 +1,11 @@
 //! [`Loader`]: batches of a data set in a new order each epoch, made by worker threads ahead of
 //! their use.
 //!
-//! The order is a function of seed and epoch alone, and batches come in order whatever the number
+//! The order is a function of seed and epoch alone, random changes of a sample are one of seed, epoch and its number, and batches come in order whatever the number
 //! of workers: a run can be repeated exactly, and resumed in the middle of an epoch. Workers make
 //! tensors too, so reading, decoding and copying to the device all happen beside the computation.
 
-use crate::dataset::{Collate, Dataset, shuffled};
+use crate::dataset::{Collate, Dataset, sample_rng, shuffled};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -25,26 +25,34 @@ pub struct LoaderOptions {
     pub workers: usize,
     /// Batches that are made ahead; 4.
     pub prefetch: usize,
+    /// The seed of the random streams of samples, for sets that augment (see [`Dataset::get_with`]); 0.
+    pub seed: u64,
 }
 
 impl Default for LoaderOptions {
     fn default() -> LoaderOptions {
-        LoaderOptions { batch: 32, shuffle: Some(0), drop_last: false, workers: 1, prefetch: 4 }
+        LoaderOptions {
+            batch: 32,
+            shuffle: Some(0),
+            drop_last: false,
+            workers: 1,
+            prefetch: 4,
+            seed: 0,
+        }
     }
 }
 
 /// Batches of a data set.
 ///
 /// ```
-/// use zyx_core::Runtime;
-/// use zyx_data::{Loader, LoaderOptions, Samples};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::data::{Loader, LoaderOptions, Samples};
+/// let device = zyx::device()?;
 /// let data = Samples((0..10).map(|i| (i as f32, i)).collect::<Vec<(f32, i64)>>());
 /// let options = LoaderOptions { batch: 4, shuffle: None, ..Default::default() };
 /// let loader = Loader::new(data, options, &device)?;
 /// let sizes: Vec<usize> = loader.epoch(0).map(|batch| batch.unwrap().0.numel()).collect();
 /// assert_eq!(sizes, [4, 4, 2]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Loader<D> {
@@ -73,13 +81,12 @@ where
     /// Number of batches in an epoch.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # use zyx_data::{Loader, LoaderOptions, Samples};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let options = LoaderOptions { batch: 2, ..Default::default() };
     /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
     /// assert_eq!(loader.len(), 2); // Three samples, two in a batch.
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn len(&self) -> usize {
         match self.options.drop_last {
@@ -91,13 +98,12 @@ where
     /// Whether there is no batch.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # use zyx_data::{Loader, LoaderOptions, Samples};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let options = LoaderOptions { batch: 2, ..Default::default() };
     /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
     /// assert!(!loader.is_empty());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -106,14 +112,13 @@ where
     /// The set.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # use zyx_data::{Loader, LoaderOptions, Samples};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let options = LoaderOptions { batch: 2, ..Default::default() };
     /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
-    /// use zyx_data::Dataset;
+    /// use zyx::data::Dataset;
     /// assert_eq!(loader.data().len(), 3);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn data(&self) -> &D {
         &self.data
@@ -122,13 +127,12 @@ where
     /// The device of the batches.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # use zyx_data::{Loader, LoaderOptions, Samples};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let options = LoaderOptions { batch: 2, ..Default::default() };
     /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
     /// assert_eq!(loader.device().spec(), "reference:0");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn device(&self) -> &Device {
         &self.device
@@ -137,14 +141,13 @@ where
     /// The batches of an epoch.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # use zyx_data::{Loader, LoaderOptions, Samples};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let options = LoaderOptions { batch: 2, ..Default::default() };
     /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
     /// let batches = loader.epoch(0).collect::<Result<Vec<_>, _>>()?;
     /// assert_eq!(batches[1].to_vec::<f32>()?, [3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn epoch(&self, epoch: u64) -> Batches<<D::Sample as Collate>::Batch> {
         self.epoch_from(epoch, 0)
@@ -153,14 +156,13 @@ where
     /// The batches of an epoch from number `first` on.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # use zyx_data::{Loader, LoaderOptions, Samples};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let options = LoaderOptions { batch: 2, ..Default::default() };
     /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
     /// let rest = loader.epoch_from(0, 1).collect::<Result<Vec<_>, _>>()?;
     /// assert_eq!(rest.len(), 1);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn epoch_from(&self, epoch: u64, first: usize) -> Batches<<D::Sample as Collate>::Batch> {
         let n = self.data.len();
@@ -175,9 +177,11 @@ where
         };
         let (data, device, batch) =
             (Arc::clone(&self.data), self.device.clone(), self.options.batch);
+        let seed = self.options.seed;
         let make = move |k: usize| {
             let rows = &order[k * batch..(k * batch + batch).min(n)];
-            let samples = rows.iter().map(|&row| data.get(row)).collect::<Result<Vec<_>>>()?;
+            let sample = |&row: &usize| data.get_with(row, &mut sample_rng(seed, epoch, row));
+            let samples = rows.iter().map(sample).collect::<Result<Vec<_>>>()?;
             D::Sample::collate(samples, &device)
         };
         Batches::new(Box::new(make), first..self.len(), self.options)

@@ -8,7 +8,7 @@ use zyx_core::{Error, Result, Tensor};
 /// A mean of numbers, each with a weight.
 ///
 /// ```
-/// use zyx_data::metrics::Mean;
+/// use zyx::data::metrics::Mean;
 /// let mut mean = Mean::default();
 /// mean.add(1.0, 3.0);
 /// mean.add(5.0, 1.0);
@@ -16,8 +16,8 @@ use zyx_core::{Error, Result, Tensor};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mean {
-    sum: f64,
-    weight: f64,
+    pub(crate) sum: f64,
+    pub(crate) weight: f64,
 }
 
 impl Mean {
@@ -37,13 +37,13 @@ impl Mean {
 /// them. Of equal logits, the one with the smaller number is the larger.
 ///
 /// ```
-/// use zyx_core::{Runtime, Tensor};
-/// use zyx_data::metrics::top_k;
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::data::metrics::top_k;
+/// use zyx::Tensor;
+/// let device = zyx::device()?;
 /// let logits = Tensor::new([[0.1f32, 0.7, 0.2], [0.5, 0.3, 0.2]], &device)?;
 /// let target = Tensor::new([2i64, 0], &device)?;
 /// assert_eq!((top_k(&logits, &target, 1)?, top_k(&logits, &target, 2)?), (0.5, 1.0));
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -72,7 +72,7 @@ pub fn top_k(logits: &Tensor, target: &Tensor, k: usize) -> Result<f64> {
 /// How often each class was taken for each other one.
 ///
 /// ```
-/// use zyx_data::metrics::Confusion;
+/// use zyx::data::metrics::Confusion;
 /// let mut confusion = Confusion::new(2);
 /// confusion.add(&[0, 0, 1, 1], &[0, 1, 1, 1]);
 /// assert_eq!((confusion.accuracy(), confusion.recall(0)), (0.75, 0.5));
@@ -106,7 +106,7 @@ impl Confusion {
     /// How often `predicted` was said where `truth` was right.
     ///
     /// ```
-    /// # use zyx_data::metrics::Confusion;
+    /// # use zyx::data::metrics::Confusion;
     /// # let mut confusion = Confusion::new(2);
     /// # confusion.add(&[0, 0, 1, 1], &[0, 1, 1, 1]);
     /// assert_eq!((confusion.count(0, 1), confusion.count(1, 0)), (1, 0));
@@ -134,7 +134,7 @@ impl Confusion {
     /// The harmonic mean of precision and recall.
     ///
     /// ```
-    /// # use zyx_data::metrics::Confusion;
+    /// # use zyx::data::metrics::Confusion;
     /// # let mut confusion = Confusion::new(2);
     /// # confusion.add(&[0, 0, 1, 1], &[0, 1, 1, 1]);
     /// assert!((confusion.f1(1) - 0.8).abs() < 1e-12);
@@ -147,7 +147,7 @@ impl Confusion {
     /// The mean of [`Confusion::f1`] over all classes.
     ///
     /// ```
-    /// # use zyx_data::metrics::Confusion;
+    /// # use zyx::data::metrics::Confusion;
     /// # let mut confusion = Confusion::new(2);
     /// # confusion.add(&[0, 0, 1, 1], &[0, 1, 1, 1]);
     /// assert!((confusion.macro_f1() - (0.8 + 2.0 / 3.0) / 2.0).abs() < 1e-12);

@@ -31,7 +31,7 @@ impl Progress {
     /// At step 0 of `total`.
     ///
     /// ```
-    /// use zyx_data::Progress;
+    /// use zyx::data::Progress;
     /// let mut progress = Progress::new(3);
     /// for step in 1..=3 {
     ///     progress.set(step, "loss 0.5");
@@ -60,7 +60,7 @@ impl Progress {
     /// Prints, or whatever else `print` does, while the line is away.
     ///
     /// ```
-    /// use zyx_data::Progress;
+    /// use zyx::data::Progress;
     /// let mut progress = Progress::new(2);
     /// progress.set(1, "first");
     /// progress.aside(|| println!("the first took 2.5 ms"));

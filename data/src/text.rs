@@ -8,13 +8,13 @@ use zyx_core::{Error, Result};
 /// The characters of a text, in order, and their numbers.
 ///
 /// ```
-/// use zyx_data::CharVocabulary;
+/// use zyx::data::CharVocabulary;
 /// let vocabulary = CharVocabulary::of("hello");
 /// assert_eq!(vocabulary.len(), 4);
 /// let tokens = vocabulary.encode("hole")?;
 /// assert_eq!(vocabulary.decode(&tokens), "hole");
 /// assert!(vocabulary.encode("x").is_err());
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CharVocabulary {
@@ -38,7 +38,7 @@ impl CharVocabulary {
     /// Whether there is none.
     ///
     /// ```
-    /// use zyx_data::CharVocabulary;
+    /// use zyx::data::CharVocabulary;
     /// assert!(CharVocabulary::of("").is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
@@ -70,12 +70,12 @@ impl CharVocabulary {
 /// each of them.
 ///
 /// ```
-/// use zyx_data::{Dataset, TextWindows};
+/// use zyx::data::{Dataset, TextWindows};
 /// let windows = TextWindows::new(vec![5, 6, 7, 8], 2);
 /// assert_eq!(windows.len(), 2);
 /// let (input, target) = windows.get(1)?;
 /// assert_eq!((input.data, target.data), (vec![6, 7], vec![7, 8]));
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct TextWindows {

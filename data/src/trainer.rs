@@ -5,7 +5,7 @@
 //! rates are functions of seeds and counters that are in it, so a run that was interrupted ends
 //! with the same bits as one that was not (on the same device).
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, State};
 use crate::dataset::{Collate, Dataset};
 use crate::events::EventWriter;
 use crate::loader::Loader;
@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use std::path::{Path, PathBuf};
 use zyx_core::{DType, Result, Tensor};
 use zyx_nn::Module;
-use zyx_optim::{Optimizer, clip_norm};
+use zyx_optim::{Ema, Optimizer, clip_norm};
 
 /// A learning rate as a function of the step.
 pub type Schedule = Box<dyn Fn(u64) -> f64 + Send + Sync>;
@@ -30,6 +30,9 @@ pub struct TrainerOptions {
     pub clip_norm: Option<f64>,
     /// The learning rate of each step; without it, it stays.
     pub schedule: Option<Schedule>,
+    /// The decay of running means of the parameters, which are updated after each step and are part of checkpoints; see
+    /// [`Trainer::averages`]. Without it there are none.
+    pub average: Option<f64>,
     /// Where losses and rates are logged.
     pub log: Option<EventWriter>,
     /// Whether a progress line is drawn on a terminal.
@@ -49,11 +52,11 @@ impl std::fmt::Debug for TrainerOptions {
 /// Trains a model.
 ///
 /// ```
-/// use zyx_nn::{Forward, Init, Linear, Module};
-/// use zyx_optim::{Sgd, SgdOptions};
-/// use zyx_core::{Reduction, Runtime};
-/// use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+/// use zyx::nn::{Forward, Init, Linear, Module};
+/// use zyx::optim::{Sgd, SgdOptions};
+/// use zyx::Reduction;
+/// let device = zyx::device()?;
 /// let data: Vec<(f32, f32)> = (0..8).map(|i| (i as f32 / 8.0, i as f32 / 4.0 + 1.0)).collect();
 /// let loader = Loader::new(Samples(data), LoaderOptions { batch: 4, ..Default::default() }, &device)?;
 /// let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
@@ -64,7 +67,7 @@ impl std::fmt::Debug for TrainerOptions {
 ///     model.forward(&x.unsqueeze(1)?)?.squeeze(1)?.mse_loss(&y, Reduction::Mean)
 /// })?;
 /// assert!(losses[59] < 1e-3, "{losses:?}");
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Trainer<M, O> {
@@ -79,22 +82,29 @@ pub struct Trainer<M, O> {
     epoch: u64,
     /// Batches done of the present epoch.
     batch: usize,
+    /// Of the losses of those.
+    mean: Mean,
+    averages: Option<Ema>,
 }
+
+/// The name of the averages in checkpoints.
+const AVERAGES: &str = "averages";
 
 impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// Of a model and an optimizer of its parameters.
     pub fn new(model: M, optimizer: O, options: TrainerOptions) -> Trainer<M, O> {
-        Trainer { model, optimizer, options, step: 0, epoch: 0, batch: 0 }
+        let mean = Mean::default();
+        Trainer { model, optimizer, options, step: 0, epoch: 0, batch: 0, mean, averages: None }
     }
 
     /// Steps made so far, those before a checkpoint included.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, Linear, Module};
-    /// # use zyx_optim::{Sgd, SgdOptions};
-    /// # use zyx_core::{Reduction, Runtime};
-    /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+    /// # use zyx::nn::{Forward, Init, Linear, Module};
+    /// # use zyx::optim::{Sgd, SgdOptions};
+    /// # use zyx::Reduction;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let data = Samples(vec![(0f32, 1f32), (1.0, 3.0)]);
     /// # let loader = Loader::new(data, LoaderOptions { batch: 2, ..Default::default() }, &device)?;
     /// # let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
@@ -104,7 +114,7 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// #     model.forward(&x.unsqueeze(1)?)?.squeeze(1)?.mse_loss(&y, Reduction::Mean)
     /// # })?;
     /// assert_eq!(trainer.steps(), 3); // Three epochs of one batch.
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn steps(&self) -> u64 {
         self.step
@@ -113,11 +123,11 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// Epochs finished so far, those before a checkpoint included.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, Linear, Module};
-    /// # use zyx_optim::{Sgd, SgdOptions};
-    /// # use zyx_core::{Reduction, Runtime};
-    /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+    /// # use zyx::nn::{Forward, Init, Linear, Module};
+    /// # use zyx::optim::{Sgd, SgdOptions};
+    /// # use zyx::Reduction;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let data = Samples(vec![(0f32, 1f32), (1.0, 3.0)]);
     /// # let loader = Loader::new(data, LoaderOptions { batch: 2, ..Default::default() }, &device)?;
     /// # let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
@@ -127,7 +137,7 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// #     model.forward(&x.unsqueeze(1)?)?.squeeze(1)?.mse_loss(&y, Reduction::Mean)
     /// # })?;
     /// assert_eq!(trainer.epochs(), 3);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn epochs(&self) -> u64 {
         self.epoch
@@ -136,11 +146,11 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// Goes on from the checkpoint, if there is one; whether there was.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, Linear, Module};
-    /// # use zyx_optim::{Sgd, SgdOptions};
-    /// # use zyx_core::{Reduction, Runtime};
-    /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+    /// # use zyx::nn::{Forward, Init, Linear, Module};
+    /// # use zyx::optim::{Sgd, SgdOptions};
+    /// # use zyx::Reduction;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let data = Samples(vec![(0f32, 1f32), (1.0, 3.0)]);
     /// # let loader = Loader::new(data, LoaderOptions { batch: 2, ..Default::default() }, &device)?;
     /// # let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
@@ -152,7 +162,7 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// trainer.save(&file)?;
     /// assert!(trainer.resume()?);
     /// # std::fs::remove_file(file).unwrap();
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -161,8 +171,14 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
         let Some(file) = self.options.checkpoint.as_deref().filter(|file| file.exists()) else {
             return Ok(false);
         };
-        let counters = Checkpoint::load(&self.model, &mut self.optimizer, file)?.counters;
-        let counter = |name: &str| counters.get(name).copied().unwrap_or(0);
+        let (file, model) = (file.to_owned(), &self.model);
+        start_averages(&mut self.averages, model, &self.options)?;
+        let mut states: Vec<(&str, &mut dyn State)> = Vec::new();
+        states.extend(self.averages.as_mut().map(|ema| (AVERAGES, ema as &mut dyn State)));
+        let loaded = Checkpoint::load_with(model, &mut self.optimizer, &mut states, file)?;
+        let counter = |name: &str| loaded.counters.get(name).copied().unwrap_or(0);
+        let number = |name: &str| loaded.numbers.get(name).copied().unwrap_or(0.0);
+        self.mean = Mean { sum: number("loss"), weight: number("losses") };
         self.step = counter("step") as u64;
         self.epoch = counter("epoch") as u64;
         self.batch = counter("batch") as usize;
@@ -172,11 +188,11 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// Writes a checkpoint now.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, Linear, Module};
-    /// # use zyx_optim::{Sgd, SgdOptions};
-    /// # use zyx_core::{Reduction, Runtime};
-    /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+    /// # use zyx::nn::{Forward, Init, Linear, Module};
+    /// # use zyx::optim::{Sgd, SgdOptions};
+    /// # use zyx::Reduction;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let data = Samples(vec![(0f32, 1f32), (1.0, 3.0)]);
     /// # let loader = Loader::new(data, LoaderOptions { batch: 2, ..Default::default() }, &device)?;
     /// # let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
@@ -188,7 +204,7 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     /// let file = std::env::temp_dir().join(format!("zyx-save-doc-{}", std::process::id()));
     /// trainer.save(&file)?;
     /// # std::fs::remove_file(file).unwrap();
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -199,11 +215,40 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
             ("epoch".to_owned(), self.epoch as i64),
             ("batch".to_owned(), self.batch as i64),
         ];
-        Checkpoint { counters: counters.into() }.save(&self.model, &self.optimizer, file)
+        let numbers = [("loss".to_owned(), self.mean.sum), ("losses".to_owned(), self.mean.weight)];
+        let checkpoint = Checkpoint { counters: counters.into(), numbers: numbers.into() };
+        let mut states: Vec<(&str, &dyn State)> = Vec::new();
+        states.extend(self.averages.as_ref().map(|ema| (AVERAGES, ema as &dyn State)));
+        checkpoint.save_with(&self.model, &self.optimizer, &states, file)
+    }
+
+    /// The running means of the parameters, if [`TrainerOptions::average`] asks for them and training has begun:
+    /// [`Ema::swap`] exchanges them with the parameters.
+    ///
+    /// ```
+    /// # use zyx::data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+    /// # use zyx::nn::{Forward, Init, Linear, Module};
+    /// # use zyx::optim::{Sgd, SgdOptions};
+    /// # use zyx::Reduction;
+    /// # let device = zyx::runtime().device("reference")?;
+    /// # let data = Samples(vec![(0f32, 1f32), (1.0, 3.0)]);
+    /// # let loader = Loader::new(data, LoaderOptions { batch: 2, ..Default::default() }, &device)?;
+    /// # let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
+    /// # let optimizer = Sgd::new(model.parameters(), SgdOptions::default())?;
+    /// let options = TrainerOptions { average: Some(0.99), ..Default::default() };
+    /// let mut trainer = Trainer::new(model, optimizer, options);
+    /// # trainer.fit(&loader, 3, |model, (x, y)| {
+    /// #     model.forward(&x.unsqueeze(1)?)?.squeeze(1)?.mse_loss(&y, Reduction::Mean)
+    /// # })?;
+    /// trainer.averages().expect("there are some").swap()?; // evaluate with the averages
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
+    pub fn averages(&mut self) -> Option<&mut Ema> {
+        self.averages.as_mut()
     }
 
     /// Trains until `epochs` epochs are finished, those before a checkpoint included; the mean
-    /// loss of each epoch that was finished now. `loss` is that of a batch.
+    /// loss of each epoch that was finished now, over all its batches. `loss` is that of a batch.
     ///
     /// # Errors
     /// When a batch cannot be made, `loss` fails, the device fails, or a file cannot be written.
@@ -222,11 +267,14 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
             Progress::new(usize::try_from(epochs).unwrap_or(0).saturating_mul(loader.len()))
         });
         self.model.train();
+        start_averages(&mut self.averages, &self.model, &self.options)?;
         while self.epoch < epochs {
-            let mut mean = Mean::default();
             for batch in loader.epoch_from(self.epoch, self.batch) {
                 let loss = self.one_step(&loss(&self.model, batch?)?)?;
-                mean.add(loss, 1.0);
+                if let Some(averages) = &mut self.averages {
+                    averages.update()?;
+                }
+                self.mean.add(loss, 1.0);
                 self.batch += 1;
                 if let Some(progress) = &mut progress {
                     let done = self.epoch as usize * loader.len() + self.batch;
@@ -239,10 +287,11 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
             }
             self.epoch += 1;
             self.batch = 0;
-            means.push(mean.value());
+            let mean = std::mem::take(&mut self.mean).value();
+            means.push(mean);
             self.checkpoint()?;
             if let Some(log) = &mut self.options.log {
-                log.scalar("epoch/loss", self.epoch, mean.value())?;
+                log.scalar("epoch/loss", self.epoch, mean)?;
                 log.flush()?;
             }
         }
@@ -280,4 +329,16 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
             None => Ok(()),
         }
     }
+}
+
+/// Makes the averages that the options ask for, from the present values.
+fn start_averages(
+    averages: &mut Option<Ema>,
+    model: &dyn Module,
+    options: &TrainerOptions,
+) -> Result<()> {
+    if let (None, Some(decay)) = (&averages, options.average) {
+        *averages = Some(Ema::new(model.parameters(), decay)?);
+    }
+    Ok(())
 }

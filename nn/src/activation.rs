@@ -179,14 +179,14 @@ impl PRelu {
     /// With `channels` slopes: 1, or as many as axis 1 has.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, PRelu};
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Forward, Init, PRelu};
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let layer = PRelu::new(1, init)?;
     /// let y = layer.forward(&Tensor::new([-4f32, 2.0], &device)?)?;
     /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -60,14 +60,14 @@ macro_rules! surrounded {
             /// is dropped; what is added are zeros, or what `with_padding_mode` chose.
             ///
             /// ```
-            /// # use zyx_nn::{Forward, Init, Conv2d};
-            /// # use zyx_core::{Conv2dOptions, DType, Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::nn::{Conv2d, Forward, Init};
+            /// # use zyx::{Conv2dOptions, DType, Tensor};
+            /// # let device = zyx::runtime().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
             /// let layer = Conv2d::new(1, 1, [3, 3], Conv2dOptions::default(), init)?.with_same_padding()?;
             /// let x = Tensor::ones([1, 1, 5, 5], DType::F32, &device);
             /// assert_eq!(layer.forward(&x)?.shape().dims(), [1, 1, 5, 5]);
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors
@@ -85,15 +85,15 @@ macro_rules! surrounded {
             /// Padded by as many elements as before, chosen by `mode` instead of zeros.
             ///
             /// ```
-            /// # use zyx_nn::{Forward, Init, Conv2d};
-            /// # use zyx_core::{Conv2dOptions, DType, PadMode, Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::nn::{Conv2d, Forward, Init};
+            /// # use zyx::{Conv2dOptions, DType, PadMode, Tensor};
+            /// # let device = zyx::runtime().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
             /// let options = Conv2dOptions { padding: [1, 1], ..Default::default() };
             /// let layer = Conv2d::new(1, 1, [3, 3], options, init)?.with_padding_mode(PadMode::Reflect);
             /// let x = Tensor::ones([1, 1, 5, 5], DType::F32, &device);
             /// assert_eq!(layer.forward(&x)?.shape().dims(), [1, 1, 5, 5]);
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             pub fn with_padding_mode(self, mode: PadMode) -> $name {
                 let $options = &self.options;

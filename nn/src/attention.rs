@@ -67,9 +67,9 @@ impl Projections {
 /// `in_proj_bias` (zeros), `out_proj.weight`, `out_proj.bias` (zeros).
 ///
 /// ```
-/// use zyx_nn::{AttentionMask, AttentionOptions, Init, MultiheadAttention};
-/// use zyx_core::{Attention, DType, Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::nn::{AttentionMask, AttentionOptions, Init, MultiheadAttention};
+/// use zyx::{Attention, DType, Tensor};
+/// let device = zyx::device()?;
 /// let options = AttentionOptions { batch_first: true, ..Default::default() };
 /// let attention = MultiheadAttention::new(8, 2, options, &mut Init::new(0, &device))?;
 /// let x = Tensor::ones([3, 5, 8], DType::F32, &device);
@@ -77,7 +77,7 @@ impl Projections {
 /// let (y, weights) = attention.attend(&x, &x, &x, causal)?;
 /// assert_eq!(y.shape().dims(), [3, 5, 8]);
 /// assert_eq!(weights.shape().dims(), [3, 2, 5, 5]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct MultiheadAttention {
@@ -326,9 +326,9 @@ pub(crate) fn joined(x: &Tensor) -> Result<Tensor> {
 /// Keys and values of the words so far, of one layer of attention. Up to `capacity` words.
 ///
 /// ```
-/// use zyx_nn::{AttentionMask, AttentionOptions, Init, KvCache, MultiheadAttention};
-/// use zyx_core::{Attention, DType, Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::nn::{AttentionMask, AttentionOptions, Init, KvCache, MultiheadAttention};
+/// use zyx::{Attention, DType, Tensor};
+/// let device = zyx::device()?;
 /// let init = &mut Init::new(0, &device);
 /// let options = AttentionOptions { batch_first: true, ..Default::default() };
 /// let attention = MultiheadAttention::new(4, 2, options, init)?;
@@ -341,7 +341,7 @@ pub(crate) fn joined(x: &Tensor) -> Result<Tensor> {
 /// let difference = Tensor::cat(&[&first, &next], 1)?.sub(&whole)?.abs().max(..)?;
 /// assert!(difference.item::<f32>()? < 1e-6);
 /// assert_eq!(cache.len(), 3);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct KvCache {
@@ -370,7 +370,7 @@ impl KvCache {
     /// Whether no word is in it.
     ///
     /// ```
-    /// assert!(zyx_nn::KvCache::new(8).is_empty());
+    /// assert!(zyx::nn::KvCache::new(8).is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -379,7 +379,7 @@ impl KvCache {
     /// Most words it takes.
     ///
     /// ```
-    /// assert_eq!(zyx_nn::KvCache::new(8).capacity(), 8);
+    /// assert_eq!(zyx::nn::KvCache::new(8).capacity(), 8);
     /// ```
     pub fn capacity(&self) -> usize {
         self.capacity
@@ -389,14 +389,14 @@ impl KvCache {
     /// result by one [`Tensor::realize_all`], so that a word is one plan.
     ///
     /// ```
-    /// # use zyx_nn::KvCache;
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::KvCache;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let cache = KvCache::new(8);
     /// # let x = Tensor::ones([1, 2, 3, 4], DType::F32, &device);
     /// let y = cache.attend(&x, &x, &x)?;
     /// Tensor::realize_all(cache.tensors().iter().chain([&y]))?;
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn tensors(&self) -> Vec<Tensor> {
         let contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
@@ -406,16 +406,16 @@ impl KvCache {
     /// Forgets all words.
     ///
     /// ```
-    /// # use zyx_nn::KvCache;
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::KvCache;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let cache = KvCache::new(8);
     /// # let x = Tensor::ones([1, 2, 3, 4], DType::F32, &device);
     /// cache.attend(&x, &x, &x)?;
     /// assert_eq!(cache.len(), 3);
     /// cache.clear();
     /// assert!(cache.is_empty());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn clear(&self) {
         *self.contents.lock().unwrap_or_else(PoisonError::into_inner) = Contents::default();

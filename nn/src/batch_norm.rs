@@ -47,15 +47,15 @@ macro_rules! batch_norms {
             /// For `channels` channels.
             ///
             /// ```
-            /// # use zyx_nn::{Forward, Init, BatchNorm1d, Module};
-            /// # use zyx_core::{DType, Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::nn::{BatchNorm1d, Forward, Init, Module};
+            /// # use zyx::{DType, Tensor};
+            /// # let device = zyx::runtime().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
             /// let layer = BatchNorm1d::new(3, init)?;
             /// let x = Tensor::ones([4, 3], DType::F32, &device);
             /// assert_eq!(layer.forward(&x)?.shape().dims(), [4, 3]);
             /// assert_eq!(layer.named_parameters()[2].0, "running_mean");
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors
@@ -69,13 +69,12 @@ macro_rules! batch_norms {
             /// Without gains and offsets.
             ///
             /// ```
-            /// # use zyx_nn::{BatchNorm1d, Init};
-            /// # use zyx_core::{Runtime};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::nn::{BatchNorm1d, Init};
+            /// # let device = zyx::runtime().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
             /// let layer = BatchNorm1d::plain(3, init)?;
             /// assert!(layer.weight.is_none() && layer.running_mean.is_some());
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors
@@ -99,13 +98,12 @@ macro_rules! batch_norms {
             /// Without running statistics: in evaluation, too, by those of the batch.
             ///
             /// ```
-            /// # use zyx_nn::{BatchNorm1d, Init};
-            /// # use zyx_core::{Runtime};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::nn::{BatchNorm1d, Init};
+            /// # let device = zyx::runtime().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
             /// let layer = BatchNorm1d::new(3, init)?.without_statistics();
             /// assert!(layer.weight.is_some() && layer.running_mean.is_none());
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             pub fn without_statistics(self) -> $name {
                 $name { running_mean: None, running_var: None, num_batches_tracked: None, ..self }

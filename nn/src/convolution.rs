@@ -23,14 +23,14 @@ impl Conv2d {
     /// A convolution from `inputs` to `outputs` channels, with a bias.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, Conv2d};
-    /// # use zyx_core::{Conv2dOptions, DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Conv2d, Forward, Init};
+    /// # use zyx::{Conv2dOptions, DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let layer = Conv2d::new(3, 8, [3, 3], Conv2dOptions::default(), init)?;
     /// let x = Tensor::ones([1, 3, 6, 6], DType::F32, &device);
     /// assert_eq!(layer.forward(&x)?.shape().dims(), [1, 8, 4, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -77,14 +77,14 @@ impl Conv1d {
     /// A convolution from `inputs` to `outputs` channels, with a bias.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, Conv1d};
-    /// # use zyx_core::{Conv1dOptions, DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Conv1d, Forward, Init};
+    /// # use zyx::{Conv1dOptions, DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let layer = Conv1d::new(3, 8, 3, Conv1dOptions::default(), init)?;
     /// let x = Tensor::ones([1, 3, 6], DType::F32, &device);
     /// assert_eq!(layer.forward(&x)?.shape().dims(), [1, 8, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

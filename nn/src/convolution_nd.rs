@@ -26,14 +26,14 @@ impl Conv3d {
     /// A convolution from `inputs` to `outputs` channels, with a bias.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, Conv3d};
-    /// # use zyx_core::{Conv3dOptions, DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Conv3d, Forward, Init};
+    /// # use zyx::{Conv3dOptions, DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let layer = Conv3d::new(1, 2, [2, 2, 2], Conv3dOptions::default(), init)?;
     /// let x = Tensor::ones([1, 1, 3, 3, 3], DType::F32, &device);
     /// assert_eq!(layer.forward(&x)?.shape().dims(), [1, 2, 2, 2, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -81,15 +81,15 @@ macro_rules! transposed {
             /// From `inputs` to `outputs` channels, with a bias.
             ///
             /// ```
-            /// # use zyx_nn::{Forward, Init, ConvTranspose1d};
-            /// # use zyx_core::{ConvTransposeOptions, DType, Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::nn::{ConvTranspose1d, Forward, Init};
+            /// # use zyx::{ConvTransposeOptions, DType, Tensor};
+            /// # let device = zyx::runtime().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
             /// let options = ConvTransposeOptions { stride: [2], ..Default::default() };
             /// let layer = ConvTranspose1d::new(1, 2, [3], options, init)?;
             /// let x = Tensor::ones([1, 1, 4], DType::F32, &device);
             /// assert_eq!(layer.forward(&x)?.shape().dims(), [1, 2, 9]);
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors

@@ -11,8 +11,8 @@ use zyx_core::{Result, Rng, Shape, Tensor};
 /// A random generator inside a module. Clones are one stream.
 ///
 /// ```
-/// use zyx_nn::RngStream;
-/// use zyx_core::Rng;
+/// use zyx::nn::RngStream;
+/// use zyx::Rng;
 /// let stream = RngStream::new(Rng::seed(1));
 /// let same = stream.clone();
 /// let first = stream.lock().next_u64();

@@ -17,14 +17,14 @@ impl Embedding {
     /// A table of `rows` vectors of `width` elements.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, Embedding};
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Embedding, Forward, Init};
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let layer = Embedding::new(10, 4, init)?;
     /// let x = Tensor::ones([5], DType::I64, &device);
     /// assert_eq!(layer.forward(&x)?.shape().dims(), [5, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -37,14 +37,14 @@ impl Embedding {
     /// A table whose row `padding` stands for no word.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, Embedding};
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Embedding, Forward, Init};
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let layer = Embedding::with_padding(10, 2, 0, init)?;
     /// let words = Tensor::new([0i64], &device)?;
     /// assert_eq!(layer.forward(&words)?.to_vec::<f32>()?, [0.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -117,16 +117,16 @@ impl EmbeddingBag {
     /// next begins. The result is `[bags, width]`.
     ///
     /// ```
-    /// use zyx_nn::{BagMode, EmbeddingBag, Init};
-    /// use zyx_core::{Runtime, Tensor};
-    /// let device = Runtime::default().device("reference")?;
+    /// use zyx::nn::{BagMode, EmbeddingBag, Init};
+    /// use zyx::Tensor;
+    /// let device = zyx::device()?;
     /// let bags = EmbeddingBag::new(10, 4, BagMode::Sum, &mut Init::new(0, &device))?;
     /// let rows = Tensor::new([1i64, 2, 4, 5, 4, 3], &device)?;
     /// let offsets = Tensor::new([0i64, 2, 2], &device)?;
     /// let y = bags.bags(&rows, &offsets)?;
     /// assert_eq!(y.shape().dims(), [3, 4]);
     /// assert_eq!(y.select_index(0, 1)?.to_vec::<f32>()?, [0.0; 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

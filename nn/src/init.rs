@@ -11,16 +11,16 @@ use zyx_core::{DType, Device, Error, Param, Result, Rng, Shape, Tensor, attribut
 /// The random stream, device and dtype that new layers take.
 ///
 /// ```
-/// use zyx_nn::{Init, Linear};
-/// use zyx_core::{DType, Runtime};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::nn::{Init, Linear};
+/// use zyx::DType;
+/// let device = zyx::device()?;
 /// let mut init = Init::new(42, &device);
 /// let layer = Linear::new(3, 2, &mut init)?;
 /// layer.weight.set(&init.xavier_uniform([2, 3], 1.0)?)?;
 /// init.dtype = DType::BF16;
 /// let half = Linear::new(3, 2, &mut init)?;
 /// assert_eq!(half.weight.dtype(), DType::BF16);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Init {
@@ -46,11 +46,10 @@ impl Init {
     /// Parameters of dtype `f32` on `device`, from the stream `seed`.
     ///
     /// ```
-    /// # use zyx_nn::Init;
-    /// # use zyx_core::Runtime;
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::Init;
+    /// # let device = zyx::runtime().device("reference")?;
     /// assert_eq!(Init::new(7, &device).normal([2], 1.0)?.shape().dims(), [2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn new(seed: u64, device: &Device) -> Init {
         Init { rng: Rng::seed(seed), device: device.clone(), dtype: DType::F32 }
@@ -59,13 +58,13 @@ impl Init {
     /// Uniform on `[-bound, bound)`.
     ///
     /// ```
-    /// # use zyx_nn::Init;
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::Init;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let mut init = Init::new(0, &device);
     /// # let largest = |x: Tensor| x.abs().max(..)?.item::<f32>();
     /// assert!(largest(init.uniform([1000], 0.5)?)? <= 0.5);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -80,13 +79,13 @@ impl Init {
     /// Normal with mean 0 and standard deviation `std`.
     ///
     /// ```
-    /// # use zyx_nn::Init;
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::Init;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let mut init = Init::new(0, &device);
     /// # let deviation = |x: Tensor| x.std(.., 0)?.item::<f32>();
     /// assert!((deviation(init.normal([1000], 2.0)?)? - 2.0).abs() < 0.2);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -101,13 +100,13 @@ impl Init {
     /// `1 / sqrt(fan_in)`, which is He's initialisation (2015) for leaky ReLUs of slope sqrt(5).
     ///
     /// ```
-    /// # use zyx_nn::Init;
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::Init;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let mut init = Init::new(0, &device);
     /// # let largest = |x: Tensor| x.abs().max(..)?.item::<f32>();
     /// assert!(largest(init.fan_in_uniform([100, 16], 16)?)? <= 0.25);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -120,12 +119,11 @@ impl Init {
     /// Every element equal to `x`.
     ///
     /// ```
-    /// # use zyx_nn::Init;
-    /// # use zyx_core::Runtime;
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::Init;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = Init::new(0, &device);
     /// assert_eq!(init.full([2], 0.5)?.to_vec::<f32>()?, [0.5, 0.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -138,14 +136,14 @@ impl Init {
     /// Glorot's (2010): uniform with the variance `gain^2 2 / (inputs + outputs)`.
     ///
     /// ```
-    /// # use zyx_nn::Init;
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::Init;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let mut init = Init::new(0, &device);
     /// # let largest = |x: Tensor| x.abs().max(..)?.item::<f32>();
     /// // The variance is 2 / (30 + 20), that of a uniform variable a third of its bound's square.
     /// assert!(largest(init.xavier_uniform([30, 20], 1.0)?)? <= 0.12f32.sqrt());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -160,13 +158,13 @@ impl Init {
     /// Glorot's (2010): normal with the variance `gain^2 2 / (inputs + outputs)`.
     ///
     /// ```
-    /// # use zyx_nn::Init;
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::Init;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let mut init = Init::new(0, &device);
     /// # let deviation = |x: Tensor| x.std(.., 0)?.item::<f32>();
     /// assert!((deviation(init.xavier_normal([30, 20], 1.0)?)? - 0.2).abs() < 0.02);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -181,14 +179,14 @@ impl Init {
     /// He's (2015): uniform with the variance `gain^2 / fan`; the gain of ReLU is sqrt(2).
     ///
     /// ```
-    /// # use zyx_nn::Init;
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::Init;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let mut init = Init::new(0, &device);
     /// # let largest = |x: Tensor| x.abs().max(..)?.item::<f32>();
-    /// let weight = init.kaiming_uniform([30, 12], 1.0, zyx_nn::Fan::In)?;
+    /// let weight = init.kaiming_uniform([30, 12], 1.0, zyx::nn::Fan::In)?;
     /// assert!(largest(weight)? <= 0.5);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -208,14 +206,14 @@ impl Init {
     /// He's (2015): normal with the variance `gain^2 / fan`; the gain of ReLU is sqrt(2).
     ///
     /// ```
-    /// # use zyx_nn::Init;
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::Init;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let mut init = Init::new(0, &device);
     /// # let deviation = |x: Tensor| x.std(.., 0)?.item::<f32>();
-    /// let weight = init.kaiming_normal([30, 16], 1.0, zyx_nn::Fan::In)?;
+    /// let weight = init.kaiming_normal([30, 16], 1.0, zyx::nn::Fan::In)?;
     /// assert!((deviation(weight)? - 0.25).abs() < 0.04);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -235,13 +233,13 @@ impl Init {
     /// Normal with mean 0 and standard deviation `std`, drawn again outside `[-cut, cut]`.
     ///
     /// ```
-    /// # use zyx_nn::Init;
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::Init;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let mut init = Init::new(0, &device);
     /// # let largest = |x: Tensor| x.abs().max(..)?.item::<f32>();
     /// assert!(largest(init.trunc_normal([1000], 1.0, 1.5)?)? <= 1.5);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -277,15 +275,15 @@ impl Init {
     /// al. 2014); of more axes, all but the first are its columns.
     ///
     /// ```
-    /// # use zyx_nn::Init;
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::Init;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let mut init = Init::new(0, &device);
     /// # let largest = |x: Tensor| x.abs().max(..)?.item::<f32>();
     /// let rows = init.orthogonal([2, 4], 1.0)?;
     /// let gap = rows.matmul(&rows.t())?.sub(init.eye(2, 2)?)?;
     /// assert!(largest(gap)? < 1e-5);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -322,12 +320,11 @@ impl Init {
     /// The matrix with ones on the diagonal.
     ///
     /// ```
-    /// # use zyx_nn::Init;
-    /// # use zyx_core::Runtime;
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::Init;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = Init::new(0, &device);
     /// assert_eq!(init.eye(2, 3)?.to_vec::<f32>()?, [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -342,14 +339,13 @@ impl Init {
     /// A convolution's weight `[out, in, ..]` that passes its first channels on unchanged.
     ///
     /// ```
-    /// # use zyx_nn::Init;
-    /// # use zyx_core::Runtime;
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::Init;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = Init::new(0, &device);
     /// // Two channels pass a window of three unchanged.
     /// let weight = init.dirac([2, 2, 3])?.to_vec::<f32>()?;
     /// assert_eq!(weight, [0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -376,13 +372,12 @@ impl Init {
     /// is 0 (Martens 2010).
     ///
     /// ```
-    /// # use zyx_nn::Init;
-    /// # use zyx_core::Runtime;
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::Init;
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let mut init = Init::new(0, &device);
     /// let weight = init.sparse(10, 4, 0.5, 1.0)?;
     /// assert_eq!(weight.ne(0)?.sum(..)?.item::<i64>()?, 20);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -436,8 +431,8 @@ impl Init {
 /// recommends: for the methods of [`Init`] that take a gain.
 ///
 /// ```
-/// assert_eq!(zyx_nn::gain("relu"), Some(2f64.sqrt()));
-/// assert_eq!(zyx_nn::gain("no such thing"), None);
+/// assert_eq!(zyx::nn::gain("relu"), Some(2f64.sqrt()));
+/// assert_eq!(zyx::nn::gain("no such thing"), None);
 /// ```
 pub fn gain(activation: &str) -> Option<f64> {
     Some(match activation {

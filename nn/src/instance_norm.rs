@@ -44,7 +44,7 @@ macro_rules! instance_norms {
             /// Without parameters, as in PyTorch.
             ///
             /// ```
-            /// let layer = zyx_nn::InstanceNorm2d::new(3);
+            /// let layer = zyx::nn::InstanceNorm2d::new(3);
             /// assert!(layer.weight.is_none() && layer.running_mean.is_none());
             /// ```
             pub fn new(channels: usize) -> $name {
@@ -64,13 +64,12 @@ macro_rules! instance_norms {
             /// With gains and offsets.
             ///
             /// ```
-            /// # use zyx_nn::{Init, InstanceNorm2d};
-            /// # use zyx_core::{Runtime};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::nn::{Init, InstanceNorm2d};
+            /// # let device = zyx::runtime().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
             /// let layer = InstanceNorm2d::affine(3, init)?;
             /// assert!(layer.weight.is_some());
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors
@@ -84,13 +83,12 @@ macro_rules! instance_norms {
             /// With running statistics, by which it normalises in evaluation.
             ///
             /// ```
-            /// # use zyx_nn::{Init, InstanceNorm2d};
-            /// # use zyx_core::{Runtime};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::nn::{Init, InstanceNorm2d};
+            /// # let device = zyx::runtime().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
             /// let layer = InstanceNorm2d::new(3).with_statistics(init)?;
             /// assert!(layer.running_mean.is_some());
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors

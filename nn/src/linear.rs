@@ -18,14 +18,14 @@ impl Linear {
     /// A layer from `inputs` to `outputs` features, with a bias.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, Linear};
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Forward, Init, Linear};
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let layer = Linear::new(4, 2, init)?;
     /// let x = Tensor::ones([5, 4], DType::F32, &device);
     /// assert_eq!(layer.forward(&x)?.shape().dims(), [5, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -40,13 +40,12 @@ impl Linear {
     /// A layer without bias.
     ///
     /// ```
-    /// # use zyx_nn::{Init, Linear};
-    /// # use zyx_core::{Runtime};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Init, Linear};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let layer = Linear::without_bias(4, 2, init)?;
     /// assert!(layer.bias.is_none());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -94,13 +93,13 @@ impl Bilinear {
     /// The result for two inputs `[.., in1]` and `[.., in2]` of equal other axes.
     ///
     /// ```
-    /// use zyx_nn::{Bilinear, Init};
-    /// use zyx_core::{DType, Runtime, Tensor};
-    /// let device = Runtime::default().device("reference")?;
+    /// use zyx::nn::{Bilinear, Init};
+    /// use zyx::{DType, Tensor};
+    /// let device = zyx::device()?;
     /// let layer = Bilinear::new([3, 4], 2, &mut Init::new(0, &device))?;
     /// let ones = |n| Tensor::ones([5, n], DType::F32, &device);
     /// assert_eq!(layer.apply(&ones(3), &ones(4))?.shape().dims(), [5, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -266,9 +266,9 @@ impl CtcLoss {
     /// steps and of the class numbers count, both `[n]`.
     ///
     /// ```
-    /// # use zyx_nn::CtcLoss;
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::CtcLoss;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// // Four steps, two classes beside the blank; the target is class 1.
     /// let x = Tensor::zeros([4, 1, 3], DType::F32, &device).log_softmax(2)?;
     /// let target = Tensor::new([[1i64]], &device)?;
@@ -276,7 +276,7 @@ impl CtcLoss {
     /// let loss = CtcLoss::default().loss(&x, &target, &steps, &lengths)?.item::<f32>()?;
     /// // Ten of the 81 ways through are blanks around one run of the class.
     /// assert!((loss - (8.1f32).ln()).abs() < 1e-5);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -313,13 +313,13 @@ impl CosineSimilarity {
     /// Of vectors of one shape.
     ///
     /// ```
-    /// # use zyx_nn::CosineSimilarity;
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::CosineSimilarity;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (a, b) = (Tensor::new([[1f32, 0.0]], &device)?, Tensor::new([[1f32, 1.0]], &device)?);
     /// let cosine = CosineSimilarity::default().apply(&a, &b)?.item::<f32>()?;
     /// assert!((cosine - 0.5f32.sqrt()).abs() < 1e-6);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -349,13 +349,13 @@ impl PairwiseDistance {
     /// Of vectors of one shape.
     ///
     /// ```
-    /// # use zyx_nn::PairwiseDistance;
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::PairwiseDistance;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (a, b) = (Tensor::new([[3f32, 0.0]], &device)?, Tensor::new([[0f32, 4.0]], &device)?);
     /// let distance = PairwiseDistance::default().apply(&a, &b)?.item::<f32>()?;
     /// assert!((distance - 5.0).abs() < 1e-5);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -22,8 +22,8 @@ use zyx_core::{DType, Device, Param, Pool2d, Result, Shape, Tensor};
 /// `#[module(skip)]` is visited under its name.
 ///
 /// ```
-/// use zyx_nn::{Forward, Init, Linear, Module};
-/// use zyx_core::{Result, Runtime, Tensor};
+/// use zyx::nn::{Forward, Init, Linear, Module};
+/// use zyx::{Result, Tensor};
 ///
 /// #[derive(Module)]
 /// struct Mlp {
@@ -37,13 +37,13 @@ use zyx_core::{DType, Device, Param, Pool2d, Result, Shape, Tensor};
 ///     }
 /// }
 ///
-/// let device = Runtime::default().device("reference")?;
+/// let device = zyx::device()?;
 /// let init = &mut Init::new(0, &device);
 /// let mlp = Mlp { hidden: Linear::new(4, 8, init)?, out: Linear::new(8, 2, init)? };
 /// let names: Vec<String> = mlp.named_parameters().into_iter().map(|(name, _)| name).collect();
 /// assert_eq!(names, ["hidden.weight", "hidden.bias", "out.weight", "out.bias"]);
 /// assert_eq!(mlp.n_parameters(), 4 * 8 + 8 + 8 * 2 + 2);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no module",
@@ -87,14 +87,14 @@ pub trait Module {
     /// is where the parameter was.
     ///
     /// ```
-    /// # use zyx_nn::{Init, Linear, Module};
-    /// # use zyx_core::{DType, Runtime};
-    /// # let device = Runtime::default().device("reference")?;
-    /// # let other = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Init, Linear, Module};
+    /// # use zyx::DType;
+    /// # let device = zyx::runtime().device("reference")?;
+    /// # let other = zyx::Runtime::default().device("reference")?;
     /// let layer = Linear::new(4, 2, &mut Init::new(0, &device))?;
     /// layer.to_device(&other)?;
     /// assert_eq!(layer.weight.device(), other);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -108,16 +108,16 @@ pub trait Module {
     /// afterwards.
     ///
     /// ```
-    /// # use zyx_nn::{BatchNorm1d, Init, Module};
-    /// # use zyx_core::{DType, Runtime};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{BatchNorm1d, Init, Module};
+    /// # use zyx::DType;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let layer = BatchNorm1d::new(4, &mut Init::new(0, &device))?;
     /// layer.to_dtype(DType::BF16)?;
     /// let dtypes: Vec<DType> = layer.parameters().iter().map(|parameter| parameter.dtype()).collect();
     /// assert_eq!(dtypes[..4], [DType::BF16; 4]);
     /// assert_eq!(dtypes[4], DType::I64); // the number of batches
     /// assert!(layer.to_dtype(DType::I32).is_err());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -167,16 +167,16 @@ pub trait Module {
     /// told instead of refused; shapes must fit all the same.
     ///
     /// ```
-    /// use zyx_nn::{Init, Linear, Module};
-    /// use zyx_core::{DType, Runtime, Tensor};
-    /// let device = Runtime::default().device("reference")?;
+    /// use zyx::nn::{Init, Linear, Module};
+    /// use zyx::{DType, Tensor};
+    /// let device = zyx::device()?;
     /// let layer = Linear::new(2, 1, &mut Init::new(0, &device))?;
     /// let file = [("model.weight".to_owned(), Tensor::ones([1, 2], DType::F32, &device))].into();
     /// let rename = |name: &str| name.strip_prefix("model.").map(str::to_owned);
     /// let loaded = layer.load_partial(&file, &rename)?;
     /// assert_eq!((loaded.missing, loaded.unexpected), (vec!["bias".to_owned()], vec![]));
     /// assert_eq!(layer.weight.tensor().to_vec::<f32>()?, [1.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -267,7 +267,7 @@ impl Path {
     /// Visits something inside under the name `name`.
     ///
     /// ```
-    /// let mut path = zyx_nn::Path::default();
+    /// let mut path = zyx::nn::Path::default();
     /// path.within("layers", |path| path.within("0", |path| assert_eq!(path.as_str(), "layers.0")));
     /// assert_eq!(path.as_str(), "");
     /// ```
@@ -301,15 +301,14 @@ impl Mode {
     /// Whether the layer is training.
     ///
     /// ```
-    /// # use zyx_nn::{Dropout, Init, Module};
-    /// # use zyx_core::{Runtime};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Dropout, Init, Module};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let layer = Dropout::new(0.5, init)?;
     /// assert!(layer.mode.is_training());
     /// layer.eval();
     /// assert!(!layer.mode.is_training());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn is_training(&self) -> bool {
         self.0.load(Relaxed)

@@ -24,14 +24,14 @@ impl LayerNorm {
     /// Over the last axes of extents `shape`.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, LayerNorm};
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Forward, Init, LayerNorm};
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let layer = LayerNorm::new([4], init)?;
     /// let x = Tensor::ones([2, 4], DType::F32, &device);
     /// assert_eq!(layer.forward(&x)?.shape().dims(), [2, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl LayerNorm {
     /// Without parameters.
     ///
     /// ```
-    /// assert!(zyx_nn::LayerNorm::plain([4]).weight.is_none());
+    /// assert!(zyx::nn::LayerNorm::plain([4]).weight.is_none());
     /// ```
     pub fn plain(shape: impl Into<Shape>) -> LayerNorm {
         LayerNorm { weight: None, bias: None, shape: shape.into(), eps: 1e-5 }
@@ -107,14 +107,14 @@ impl RmsNorm {
     /// Over the last axes of extents `shape`.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, RmsNorm};
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Forward, Init, RmsNorm};
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let layer = RmsNorm::new([4], init)?;
     /// let x = Tensor::ones([2, 4], DType::F32, &device);
     /// assert_eq!(layer.forward(&x)?.shape().dims(), [2, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl RmsNorm {
     /// Without a parameter.
     ///
     /// ```
-    /// assert!(zyx_nn::RmsNorm::plain([4]).weight.is_none());
+    /// assert!(zyx::nn::RmsNorm::plain([4]).weight.is_none());
     /// ```
     pub fn plain(shape: impl Into<Shape>) -> RmsNorm {
         RmsNorm { weight: None, shape: shape.into(), eps: 1e-6 }
@@ -166,14 +166,14 @@ impl GroupNorm {
     /// `channels` channels in `groups` equal groups.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, GroupNorm};
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Forward, GroupNorm, Init};
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let layer = GroupNorm::new(2, 4, init)?;
     /// let x = Tensor::ones([1, 4, 3], DType::F32, &device);
     /// assert_eq!(layer.forward(&x)?.shape().dims(), [1, 4, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -188,9 +188,9 @@ impl GroupNorm {
     /// Without parameters.
     ///
     /// ```
-    /// assert!(zyx_nn::GroupNorm::plain(2, 4)?.weight.is_none());
-    /// assert!(zyx_nn::GroupNorm::plain(3, 4).is_err());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// assert!(zyx::nn::GroupNorm::plain(2, 4)?.weight.is_none());
+    /// assert!(zyx::nn::GroupNorm::plain(3, 4).is_err());
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -258,13 +258,13 @@ impl LocalResponseNorm {
     /// With PyTorch's other numbers.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, LocalResponseNorm};
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Forward, LocalResponseNorm};
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let layer = LocalResponseNorm::new(3);
     /// let x = Tensor::ones([1, 4, 2], DType::F32, &device);
     /// assert_eq!(layer.forward(&x)?.shape().dims(), [1, 4, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn new(size: usize) -> LocalResponseNorm {
         LocalResponseNorm { size, alpha: 1e-4, beta: 0.75, k: 1.0 }

@@ -157,13 +157,13 @@ macro_rules! unpool {
             /// The elements at the places that `indices`, the second result of the pooling, tells.
             ///
             /// ```
-            /// # use zyx_nn::MaxUnpool1d;
-            /// # use zyx_core::{Pool, Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::nn::MaxUnpool1d;
+            /// # use zyx::{Pool, Tensor};
+            /// # let device = zyx::runtime().device("reference")?;
             /// let x = Tensor::new([[[1f32, 5.0, 2.0, 3.0]]], &device)?;
             /// let (y, at) = x.max_pool1d_with_indices(Pool::new([2]))?;
             /// assert_eq!(MaxUnpool1d([4]).apply(&y, &at)?.to_vec::<f32>()?, [0.0, 5.0, 0.0, 3.0]);
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors

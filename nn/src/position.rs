@@ -17,16 +17,16 @@ pub enum RotaryPairs {
 /// by an angle proportional to the position, so that products depend on distances alone.
 ///
 /// ```
-/// use zyx_nn::RotaryEmbedding;
-/// use zyx_core::{DType, Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::nn::RotaryEmbedding;
+/// use zyx::{DType, Tensor};
+/// let device = zyx::device()?;
 /// let rotary = RotaryEmbedding::new(4)?;
 /// let x = Tensor::ones([1, 3, 4], DType::F32, &device);
 /// let y = rotary.rotate(&x, 0)?;
 /// // The first position is not turned; a turn keeps lengths.
 /// assert_eq!(y.select_index(1, 0)?.to_vec::<f32>()?, [1.0; 4]);
 /// assert!((y.square().sum(..)?.item::<f32>()? - 12.0).abs() < 1e-5);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RotaryEmbedding {
@@ -133,12 +133,12 @@ impl SinusoidalPositions {
     /// The table `[steps, width]` from position `start` on.
     ///
     /// ```
-    /// use zyx_nn::SinusoidalPositions;
-    /// use zyx_core::{DType, Runtime};
-    /// let device = Runtime::default().device("reference")?;
+    /// use zyx::nn::SinusoidalPositions;
+    /// use zyx::DType;
+    /// let device = zyx::device()?;
     /// let table = SinusoidalPositions::table(2, 4, 0, DType::F32, &device)?;
     /// assert_eq!(table.select_index(0, 0)?.to_vec::<f32>()?, [0.0, 1.0, 0.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

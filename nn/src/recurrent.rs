@@ -358,14 +358,14 @@ macro_rules! recurrent {
             /// From `inputs` features to a state of `hidden`.
             ///
             /// ```
-            /// # use zyx_nn::{Forward, Init, Gru, RecurrentOptions};
-            /// # use zyx_core::{DType, Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::nn::{Forward, Gru, Init, RecurrentOptions};
+            /// # use zyx::{DType, Tensor};
+            /// # let device = zyx::runtime().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
             /// let layer = Gru::new(3, 4, RecurrentOptions::default(), init)?;
             /// let x = Tensor::ones([7, 5, 3], DType::F32, &device);
             /// assert_eq!(layer.forward(&x)?.shape().dims(), [7, 5, 4]);
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors
@@ -383,13 +383,12 @@ macro_rules! recurrent {
             /// The options it was made with.
             ///
             /// ```
-            /// # use zyx_nn::{Gru, Init, RecurrentOptions};
-            /// # use zyx_core::{Runtime};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::nn::{Gru, Init, RecurrentOptions};
+            /// # let device = zyx::runtime().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
             /// let layer = Gru::new(3, 4, RecurrentOptions { layers: 2, ..Default::default() }, init)?;
             /// assert_eq!(layer.options().layers, 2);
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             pub fn options(&self) -> RecurrentOptions {
                 self.0.options
@@ -421,9 +420,9 @@ recurrent! {
     /// al. 2000).
     ///
     /// ```
-    /// use zyx_nn::{Init, Lstm, Module, RecurrentOptions};
-    /// use zyx_core::{DType, Runtime, Tensor};
-    /// let device = Runtime::default().device("reference")?;
+    /// use zyx::nn::{Init, Lstm, Module, RecurrentOptions};
+    /// use zyx::{DType, Tensor};
+    /// let device = zyx::device()?;
     /// let init = &mut Init::new(0, &device);
     /// let options = RecurrentOptions { layers: 2, batch_first: true, ..Default::default() };
     /// let lstm = Lstm::new(3, 4, options, init)?;
@@ -432,7 +431,7 @@ recurrent! {
     /// assert_eq!(y.shape().dims(), [5, 7, 4]);
     /// assert_eq!((h.shape().dims(), c.shape().dims()), (&[2, 5, 4][..], &[2, 5, 4][..]));
     /// assert_eq!(lstm.named_parameters()[4].0, "weight_ih_l1");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     Lstm Lstm;
 }
@@ -441,15 +440,15 @@ impl Rnn {
     /// As [`Rnn::new`], with ReLU in place of the hyperbolic tangent.
     ///
     /// ```
-    /// # use zyx_nn::{Forward, Init, RecurrentOptions, Rnn};
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Forward, Init, RecurrentOptions, Rnn};
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let layer = Rnn::relu(3, 4, RecurrentOptions::default(), init)?;
     /// let x = Tensor::ones([7, 5, 3], DType::F32, &device);
     /// assert_eq!(layer.forward(&x)?.shape().dims(), [7, 5, 4]);
     /// assert!(layer.forward(&x)?.ge(0)?.all(..)?.item::<bool>()?);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -527,14 +526,14 @@ macro_rules! cells {
             /// From `inputs` features to a state of `hidden`, with biases.
             ///
             /// ```
-            /// # use zyx_nn::{GruCell, Init};
-            /// # use zyx_core::{DType, Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::nn::{GruCell, Init};
+            /// # use zyx::{DType, Tensor};
+            /// # let device = zyx::runtime().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
             /// let cell = GruCell::new(3, 4, init)?;
             /// let (x, h) = (Tensor::ones([5, 3], DType::F32, &device), Tensor::zeros([5, 4], DType::F32, &device));
             /// assert_eq!(cell.step(&x, &h)?.shape().dims(), [5, 4]);
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors
@@ -570,9 +569,9 @@ macro_rules! step {
             /// The state `[n, hidden]` after inputs `[n, in]`.
             ///
             /// ```
-            /// # use zyx_nn::{GruCell, Init};
-            /// # use zyx_core::{DType, Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::nn::{GruCell, Init};
+            /// # use zyx::{DType, Tensor};
+            /// # let device = zyx::runtime().device("reference")?;
             /// # let init = &mut Init::new(0, &device);
             /// let cell = GruCell::new(3, 4, init)?;
             /// let x = Tensor::ones([5, 3], DType::F32, &device);
@@ -581,7 +580,7 @@ macro_rules! step {
             ///     h = cell.step(&x, &h)?;
             /// }
             /// assert_eq!(h.shape().dims(), [5, 4]);
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors
@@ -605,16 +604,16 @@ impl LstmCell {
     /// Output and cell, both `[n, hidden]`, after inputs `[n, in]`.
     ///
     /// ```
-    /// # use zyx_nn::{Init, LstmCell};
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Init, LstmCell};
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let cell = LstmCell::new(3, 4, init)?;
     /// let x = Tensor::ones([5, 3], DType::F32, &device);
     /// let zero = Tensor::zeros([5, 4], DType::F32, &device);
     /// let (h, c) = cell.step(&x, (&zero, &zero))?;
     /// assert_eq!((h.shape().dims(), c.shape().dims()), (&[5, 4][..], &[5, 4][..]));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -6,13 +6,13 @@ use zyx_core::{Interpolation, PadMode, Result, Tensor};
 /// The last axes made larger or smaller, by factors.
 ///
 /// ```
-/// use zyx_nn::{Forward, Upsample};
-/// use zyx_core::{Interpolation, Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::nn::{Forward, Upsample};
+/// use zyx::{Interpolation, Tensor};
+/// let device = zyx::device()?;
 /// let x = Tensor::new([[[1f32, 2.0]]], &device)?;
 /// let twice = Upsample { mode: Interpolation::Nearest, ..Upsample::new([2.0]) };
 /// assert_eq!(twice.forward(&x)?.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct Upsample {

@@ -3,15 +3,16 @@
 use crate::{Forward, Module, Path, Visitor};
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
 use zyx_core::{Error, Result, Tensor, attribute};
 
 /// Modules of which each takes the result of the one before. Parameters are named by position,
-/// `0.weight`.
+/// `0.weight`. As with single layers, a clone shares all parameters, modes and random streams with the original.
 ///
 /// ```
-/// use zyx_nn::{Forward, Init, Linear, Module, Relu, Sequential};
-/// use zyx_core::{DType, Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::nn::{Forward, Init, Linear, Module, Relu, Sequential};
+/// use zyx::{DType, Tensor};
+/// let device = zyx::device()?;
 /// let init = &mut Init::new(0, &device);
 /// let model = Sequential::new()
 ///     .then(Linear::new(4, 8, init)?)
@@ -23,10 +24,11 @@ use zyx_core::{Error, Result, Tensor, attribute};
 /// // Errors name the module that refuses.
 /// let error = model.forward(&Tensor::ones([5, 3], DType::F32, &device)).unwrap_err();
 /// assert!(error.to_string().contains("in layer `0`: "), "{error}");
-/// # Ok::<(), zyx_core::Error>(())
+/// assert!(model.clone().parameters()[0].is_same(&model.parameters()[0]));
+/// # Ok::<(), zyx::Error>(())
 /// ```
-#[derive(Default)]
-pub struct Sequential(Vec<Box<dyn Forward + Send + Sync>>);
+#[derive(Clone, Default)]
+pub struct Sequential(Vec<Arc<dyn Forward + Send + Sync>>);
 
 impl Sequential {
     /// Of nothing yet: gives back what it gets.
@@ -37,14 +39,14 @@ impl Sequential {
     /// With another module at the end.
     #[must_use]
     pub fn then(mut self, module: impl Forward + Send + Sync + 'static) -> Sequential {
-        self.0.push(Box::new(module));
+        self.0.push(Arc::new(module));
         self
     }
 
     /// Number of modules.
     ///
     /// ```
-    /// assert_eq!(zyx_nn::Sequential::new().then(zyx_nn::Relu).len(), 1);
+    /// assert_eq!(zyx::nn::Sequential::new().then(zyx::nn::Relu).len(), 1);
     /// ```
     pub fn len(&self) -> usize {
         self.0.len()
@@ -53,7 +55,7 @@ impl Sequential {
     /// Whether there is no module.
     ///
     /// ```
-    /// assert!(zyx_nn::Sequential::new().is_empty());
+    /// assert!(zyx::nn::Sequential::new().is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

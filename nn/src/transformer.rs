@@ -41,12 +41,12 @@ impl TransformerActivation {
     /// The function of `x`.
     ///
     /// ```
-    /// use zyx_nn::TransformerActivation;
-    /// use zyx_core::{Runtime, Tensor};
-    /// let device = Runtime::default().device("reference")?;
+    /// use zyx::nn::TransformerActivation;
+    /// use zyx::Tensor;
+    /// let device = zyx::device()?;
     /// let x = Tensor::new([-1f32, 2.0], &device)?;
     /// assert_eq!(TransformerActivation::Relu.apply(&x).to_vec::<f32>()?, [0.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn apply(self, x: &Tensor) -> Tensor {
@@ -152,16 +152,16 @@ impl TransformerEncoderLayer {
     /// The layer's result for a sequence of which some steps are hidden from others.
     ///
     /// ```
-    /// # use zyx_nn::{AttentionMask, Init, TransformerEncoderLayer, TransformerOptions};
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{AttentionMask, Init, TransformerEncoderLayer, TransformerOptions};
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let options = TransformerOptions { feedforward: 8, dropout: 0.0, batch_first: true, ..Default::default() };
     /// let layer = TransformerEncoderLayer::new(4, 2, options, init)?;
     /// let causal = AttentionMask { causal: true, ..Default::default() };
     /// let y = layer.encode(&Tensor::ones([1, 3, 4], DType::F32, &device), causal)?;
     /// assert_eq!(y.shape().dims(), [1, 3, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -175,16 +175,16 @@ impl TransformerEncoderLayer {
     /// of which the cache remembers the steps before.
     ///
     /// ```
-    /// # use zyx_nn::{Init, KvCache, TransformerEncoderLayer, TransformerOptions};
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{Init, KvCache, TransformerEncoderLayer, TransformerOptions};
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let options = TransformerOptions { feedforward: 8, dropout: 0.0, batch_first: true, ..Default::default() };
     /// let layer = TransformerEncoderLayer::new(4, 2, options, init)?;
     /// let cache = KvCache::new(8);
     /// let y = layer.encode_cached(&Tensor::ones([1, 3, 4], DType::F32, &device), &cache)?;
     /// assert_eq!((y.shape().dims(), cache.len()), (&[1, 3, 4][..], 3));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -260,16 +260,16 @@ impl TransformerDecoderLayer {
     /// The layer's result for a sequence and the memory it looks at.
     ///
     /// ```
-    /// # use zyx_nn::{AttentionMask, Init, TransformerDecoderLayer, TransformerOptions};
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{AttentionMask, Init, TransformerDecoderLayer, TransformerOptions};
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let options = TransformerOptions { feedforward: 8, dropout: 0.0, batch_first: true, ..Default::default() };
     /// let layer = TransformerDecoderLayer::new(4, 2, options, init)?;
     /// let (x, memory) = (Tensor::ones([1, 3, 4], DType::F32, &device), Tensor::ones([1, 5, 4], DType::F32, &device));
     /// let y = layer.decode(&x, &memory, AttentionMask::default(), AttentionMask::default())?;
     /// assert_eq!(y.shape().dims(), [1, 3, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -334,15 +334,15 @@ impl TransformerEncoder {
     /// The result for a sequence of which some steps are hidden from others.
     ///
     /// ```
-    /// # use zyx_nn::{AttentionMask, Init, TransformerEncoder, TransformerOptions};
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::{AttentionMask, Init, TransformerEncoder, TransformerOptions};
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let init = &mut Init::new(0, &device);
     /// let options = TransformerOptions { feedforward: 8, dropout: 0.0, batch_first: true, ..Default::default() };
     /// let model = TransformerEncoder::new(2, 4, 2, options, init)?;
     /// let y = model.encode(&Tensor::ones([1, 3, 4], DType::F32, &device), AttentionMask::default())?;
     /// assert_eq!(y.shape().dims(), [1, 3, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -423,16 +423,16 @@ impl TransformerDecoder {
 /// as Glorot's.
 ///
 /// ```
-/// use zyx_nn::{AttentionMask, Init, Transformer, TransformerOptions};
-/// use zyx_core::{DType, Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::nn::{AttentionMask, Init, Transformer, TransformerOptions};
+/// use zyx::{DType, Tensor};
+/// let device = zyx::device()?;
 /// let options = TransformerOptions { feedforward: 16, batch_first: true, ..Default::default() };
 /// let model = Transformer::new([1, 1], 8, 2, options, &mut Init::new(0, &device))?;
 /// let ones = |steps| Tensor::ones([3, steps, 8], DType::F32, &device);
 /// let causal = AttentionMask { causal: true, ..Default::default() };
 /// let y = model.apply(&ones(5), &ones(4), AttentionMask::default(), causal)?;
 /// assert_eq!(y.shape().dims(), [3, 4, 8]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct Transformer {

@@ -169,6 +169,30 @@ fn modes_reach_all_layers() {
 }
 
 #[test]
+fn a_clone_of_a_sequence_shares_parameters_modes_and_streams() {
+    let d = &device();
+    let init = &mut Init::new(0, d);
+    let model = Sequential::new()
+        .then(Linear::new(3, 4, init).unwrap())
+        .then(Sequential::new().then(Dropout::new(0.5, init).unwrap()));
+    let same = model.clone();
+    let x = Tensor::ones([2, 3], DType::F32, d);
+    let output = |m: &Sequential| m.forward(&x).unwrap().to_vec::<f32>().unwrap();
+    same.eval();
+    assert_eq!(output(&model), output(&same));
+    let weight = &model.parameters()[0];
+    assert!(weight.is_same(&same.parameters()[0]));
+    weight.set(&Tensor::zeros([4, 3], DType::F32, d)).unwrap();
+    assert_eq!(output(&model), output(&same));
+    let streams = [&model, &same].map(|m| m.named_streams().remove(0).1);
+    streams[0].lock().next_u64();
+    let counters = streams.map(|stream| stream.lock().counter());
+    assert_eq!(counters[0], counters[1]);
+    let longer = same.then(Linear::new(4, 1, init).unwrap());
+    assert_eq!((model.len(), longer.len()), (2, 3));
+}
+
+#[test]
 fn layers_compute_what_their_functions_do() -> Result<()> {
     let d = &device();
     let init = &mut Init::new(3, d);

@@ -89,7 +89,7 @@ impl CodedType {
     /// The name of the type in `ml_dtypes`, NumPy's package of such types.
     ///
     /// ```
-    /// assert_eq!(zyx_onnx::CodedType::Float8E4M3Fn.name(), "float8_e4m3fn");
+    /// assert_eq!(zyx::onnx::CodedType::Float8E4M3Fn.name(), "float8_e4m3fn");
     /// ```
     pub fn name(self) -> &'static str {
         match self {
@@ -118,7 +118,7 @@ impl CodedType {
     /// Of integers, the least and the greatest.
     ///
     /// ```
-    /// assert_eq!(zyx_onnx::CodedType::Int4.limits(), Some((-8, 7)));
+    /// assert_eq!(zyx::onnx::CodedType::Int4.limits(), Some((-8, 7)));
     /// ```
     pub fn limits(self) -> Option<(i64, i64)> {
         Some(match self {
@@ -133,7 +133,7 @@ impl CodedType {
     /// The dtype of codes: those of integers are the integers themselves, those of floats their bits.
     ///
     /// ```
-    /// assert_eq!(zyx_onnx::CodedType::Int4.code_dtype(), zyx_core::DType::I8);
+    /// assert_eq!(zyx::onnx::CodedType::Int4.code_dtype(), zyx::DType::I8);
     /// ```
     pub fn code_dtype(self) -> DType {
         if matches!(self, CodedType::Int4 | CodedType::Int2) { DType::I8 } else { DType::U8 }
@@ -274,13 +274,13 @@ impl Coded {
     /// else `u8`), of floats their bits (`u8`). Bits that the type does not have are cleared.
     ///
     /// ```
-    /// use zyx_core::{DType, Runtime, Tensor};
-    /// use zyx_onnx::{Coded, CodedType};
-    /// let device = Runtime::default().device("reference")?;
+    /// use zyx::onnx::{Coded, CodedType};
+    /// use zyx::{DType, Tensor};
+    /// let device = zyx::device()?;
     /// let codes = Tensor::new([0x38u8, 0xaa], &device)?;
     /// let coded = Coded::new(CodedType::Float8E4M3Fn, &codes)?;
     /// assert_eq!(coded.decode(DType::F32)?.to_vec::<f32>()?, [1.0, -0.3125]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -299,13 +299,13 @@ impl Coded {
     /// and of integers the low bits.
     ///
     /// ```
-    /// use zyx_core::{DType, Runtime, Tensor};
-    /// use zyx_onnx::{Coded, CodedType};
-    /// let device = Runtime::default().device("reference")?;
+    /// use zyx::onnx::{Coded, CodedType};
+    /// use zyx::{DType, Tensor};
+    /// let device = zyx::device()?;
     /// let x = Tensor::new([0.3f32, -1.2, 100.0], &device)?;
     /// let coded = Coded::encode(CodedType::Float4E2M1, &x)?;
     /// assert_eq!(coded.decode(DType::F32)?.to_vec::<f32>()?, [0.5, -1.0, 6.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -327,12 +327,12 @@ impl Coded {
     /// The elements as numbers of a dtype, in the same shape.
     ///
     /// ```
-    /// use zyx_core::{DType, Runtime, Tensor};
-    /// use zyx_onnx::{Coded, CodedType};
-    /// let device = Runtime::default().device("reference")?;
+    /// use zyx::onnx::{Coded, CodedType};
+    /// use zyx::{DType, Tensor};
+    /// let device = zyx::device()?;
     /// let coded = Coded::new(CodedType::Int4, &Tensor::new([-8i8, 7], &device)?)?;
     /// assert_eq!(coded.decode(DType::F16)?.cast(DType::I32).to_vec::<i32>()?, [-8, 7]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

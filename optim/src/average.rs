@@ -10,9 +10,9 @@ use zyx_core::{Error, Param, Result, Tensor, attribute};
 /// with it than with the last step's values.
 ///
 /// ```
-/// use zyx_optim::{Ema, Param};
-/// use zyx_core::{Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::optim::Ema;
+/// use zyx::{Param, Tensor};
+/// let device = zyx::device()?;
 /// let x = Param::new(Tensor::new([0f32], &device)?);
 /// let mut ema = Ema::new(vec![x.clone()], 0.75)?;
 /// x.set(&Tensor::new([4f32], &device)?)?;
@@ -21,7 +21,7 @@ use zyx_core::{Error, Param, Result, Tensor, attribute};
 /// assert_eq!(x.tensor().to_vec::<f32>()?, [1.0]);
 /// ema.swap()?; // .. and train on
 /// assert_eq!(x.tensor().to_vec::<f32>()?, [4.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Ema {
@@ -92,13 +92,13 @@ impl Ema {
     /// The averages in the order of the parameters.
     ///
     /// ```
-    /// # use zyx_optim::{Ema, Param};
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::optim::Ema;
+    /// # use zyx::{Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let x = Param::new(Tensor::new([2f32], &device)?);
     /// let ema = Ema::new(vec![x.clone()], 0.9)?;
     /// assert_eq!(ema.averages()[0].to_vec::<f32>()?, [2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn averages(&self) -> &[Tensor] {
         &self.averages
@@ -107,13 +107,13 @@ impl Ema {
     /// Everything that is needed to continue later, by name.
     ///
     /// ```
-    /// # use zyx_optim::{Ema, Param};
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::optim::Ema;
+    /// # use zyx::{Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let x = Param::new(Tensor::new([2f32], &device)?);
     /// let ema = Ema::new(vec![x.clone()], 0.9)?;
     /// assert_eq!(ema.state().len(), 1);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn state(&self) -> BTreeMap<String, Tensor> {
         let named = |(i, average): (usize, &Tensor)| (format!("{i}.average"), average.clone());
@@ -123,9 +123,9 @@ impl Ema {
     /// Continues from what [`Ema::state`] gave for the same parameters.
     ///
     /// ```
-    /// # use zyx_optim::{Ema, Param};
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::optim::Ema;
+    /// # use zyx::{Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let x = Param::new(Tensor::new([2f32], &device)?);
     /// let mut ema = Ema::new(vec![x.clone()], 0.9)?;
     /// let state = ema.state();
@@ -133,7 +133,7 @@ impl Ema {
     /// ema.update()?;
     /// ema.load_state(&state)?;
     /// assert_eq!(ema.averages()[0].to_vec::<f32>()?, [2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -159,9 +159,9 @@ impl Ema {
 /// The mean of gradients over several batches, for a batch that does not fit into memory at once.
 ///
 /// ```
-/// use zyx_optim::{Accumulator, Optimizer, Param, Sgd, SgdOptions};
-/// use zyx_core::{Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::optim::{Accumulator, Optimizer, Sgd, SgdOptions};
+/// use zyx::{Param, Tensor};
+/// let device = zyx::device()?;
 /// let x = Param::new(Tensor::new([1f32], &device)?);
 /// let mut sgd = Sgd::new(vec![x.clone()], SgdOptions { learning_rate: 1.0, ..Default::default() })?;
 /// let mut accumulator = Accumulator::default();
@@ -170,7 +170,7 @@ impl Ema {
 /// }
 /// sgd.apply(&accumulator.take()?, &[])?;
 /// assert_eq!(x.tensor().to_vec::<f32>()?, [0.5]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Accumulator {
@@ -208,16 +208,15 @@ impl Accumulator {
     /// Batches that were added.
     ///
     /// ```
-    /// # use zyx_optim::Param;
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let x = Param::new(Tensor::new([2f32], &device)?);
-    /// use zyx_optim::{Accumulator, Sgd, SgdOptions};
+    /// use zyx::optim::{Accumulator, Sgd, SgdOptions};
     /// let sgd = Sgd::new(vec![x.clone()], SgdOptions::default())?;
     /// let mut accumulator = Accumulator::default();
     /// accumulator.add(&sgd, &x.tensor().square().sum(..)?)?;
     /// assert_eq!(accumulator.batches(), 1);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn batches(&self) -> u64 {
         self.batches

@@ -9,14 +9,14 @@ use zyx_core::{DType, Result, Tensor, attribute};
 /// had ([`total_norm`] with `p = 2`). One that is `None` stays so. An infinite `max` changes nothing.
 ///
 /// ```
-/// use zyx_optim::clip_norm;
-/// use zyx_core::{Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::optim::clip_norm;
+/// use zyx::Tensor;
+/// let device = zyx::device()?;
 /// let gradients = [Some(Tensor::new([3f32, 0.0], &device)?), None, Some(Tensor::new(4f32, &device)?)];
 /// let (clipped, norm) = clip_norm(&gradients, 1.0)?;
 /// assert_eq!(norm.item::<f32>()?, 5.0);
 /// assert!((clipped[2].as_ref().unwrap().item::<f32>()? - 0.8).abs() < 1e-6);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -33,13 +33,13 @@ pub fn clip_norm(gradients: &[Option<Tensor>], max: f64) -> Result<(Vec<Option<T
 /// the gradients that are not zero, and `p` may be infinite or negative.
 ///
 /// ```
-/// use zyx_optim::total_norm;
-/// use zyx_core::{DType, Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::optim::total_norm;
+/// use zyx::{DType, Tensor};
+/// let device = zyx::device()?;
 /// let empty = Tensor::zeros([0], DType::F32, &device);
 /// let gradients = [Some(Tensor::new([3f32, -4.0], &device)?), None, Some(empty)];
 /// assert_eq!(total_norm(&gradients, f64::INFINITY)?.item::<f32>()?, 4.0);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -69,13 +69,13 @@ pub fn total_norm(gradients: &[Option<Tensor>], p: f64) -> Result<Tensor> {
 /// Gradients scaled by `max / norm` where that is less than 1: [`clip_norm`] by another norm.
 ///
 /// ```
-/// use zyx_optim::{clip_to_norm, total_norm};
-/// use zyx_core::{Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::optim::{clip_to_norm, total_norm};
+/// use zyx::Tensor;
+/// let device = zyx::device()?;
 /// let gradients = [Some(Tensor::new([3f32, -4.0], &device)?)];
 /// let clipped = clip_to_norm(&gradients, 2.0, &total_norm(&gradients, f64::INFINITY)?)?;
 /// assert!((clipped[0].as_ref().unwrap().to_vec::<f32>()?[1] + 2.0).abs() < 1e-6);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -114,12 +114,12 @@ fn check_max(op: &'static str, max: f64) -> Result<()> {
 /// Gradients with every element limited to `-max ..= max`.
 ///
 /// ```
-/// # use zyx_core::{Runtime, Tensor};
-/// # let device = Runtime::default().device("reference")?;
+/// # use zyx::Tensor;
+/// # let device = zyx::runtime().device("reference")?;
 /// let gradients = [Some(Tensor::new([3f32, -0.5], &device)?), None];
-/// let clipped = zyx_optim::clip_value(&gradients, 1.0)?;
+/// let clipped = zyx::optim::clip_value(&gradients, 1.0)?;
 /// assert_eq!(clipped[0].as_ref().unwrap().to_vec::<f32>()?, [1.0, -0.5]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors

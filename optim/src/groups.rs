@@ -14,10 +14,10 @@ use zyx_core::{Error, Param, Result, Tensor};
 /// schedule drives all.
 ///
 /// ```
-/// use zyx_optim::{AdamOptions, AdamW, Groups, Optimizer, Param, Sgd, SgdOptions};
-/// use zyx_core::{Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
-/// let place = || Ok::<_, zyx_core::Error>(Param::new(Tensor::new([1f32, 2.0], &device)?));
+/// use zyx::optim::{AdamOptions, AdamW, Groups, Optimizer, Sgd, SgdOptions};
+/// use zyx::{Param, Tensor};
+/// let device = zyx::device()?;
+/// let place = || Ok::<_, zyx::Error>(Param::new(Tensor::new([1f32, 2.0], &device)?));
 /// let (weight, bias) = (place()?, place()?);
 /// let decayed = AdamOptions { learning_rate: 0.1, weight_decay: 0.1, ..Default::default() };
 /// let plain = AdamOptions { learning_rate: 0.2, weight_decay: 0.0, ..decayed };
@@ -28,7 +28,7 @@ use zyx_core::{Error, Param, Result, Tensor};
 /// groups.set_learning_rate(0.05);
 /// assert_eq!(groups.groups()[1].learning_rate(), 0.1);
 /// groups.step(&weight.tensor().mul(bias.tensor())?.sum(..)?)?;
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 pub struct Groups {
     parameters: Vec<Param>,

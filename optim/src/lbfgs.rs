@@ -70,9 +70,9 @@ impl LbfgsOptions {
 /// Limited-memory BFGS.
 ///
 /// ```
-/// use zyx_core::{Runtime, Tensor};
-/// use zyx_optim::{Lbfgs, LbfgsOptions, Param};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::optim::{Lbfgs, LbfgsOptions};
+/// use zyx::{Param, Tensor};
+/// let device = zyx::device()?;
 /// let x = Param::new(Tensor::new([-1f64, 1.0], &device)?);
 /// let options = LbfgsOptions { strong_wolfe: true, max_iterations: 60, ..Default::default() };
 /// let mut lbfgs = Lbfgs::new(vec![x.clone()], options)?;
@@ -82,7 +82,7 @@ impl LbfgsOptions {
 ///     Ok((&a - 1.0).square() + (b - a.square()).square() * 100.0)
 /// })?;
 /// assert!((x.tensor() - 1.0).abs().max(..)?.item::<f64>()? < 1e-4);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Lbfgs {
@@ -119,12 +119,12 @@ impl Lbfgs {
     /// For these parameters, on one device.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # use zyx_optim::{Lbfgs, LbfgsOptions, Param};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::optim::{Lbfgs, LbfgsOptions};
+    /// # use zyx::{Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Param::new(Tensor::new([1f32], &device)?);
     /// assert!(Lbfgs::new(vec![x], LbfgsOptions { history: 0, ..Default::default() }).is_err());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -146,13 +146,13 @@ impl Lbfgs {
     /// The parameters, each once.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # use zyx_optim::{Lbfgs, LbfgsOptions, Param};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::optim::{Lbfgs, LbfgsOptions};
+    /// # use zyx::{Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Param::new(Tensor::new([1f32], &device)?);
     /// let lbfgs = Lbfgs::new(vec![x.clone(), x], LbfgsOptions::default())?;
     /// assert_eq!(lbfgs.parameters().len(), 1);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn parameters(&self) -> &[Param] {
         &self.parameters
@@ -161,12 +161,12 @@ impl Lbfgs {
     /// The numbers it works with.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # use zyx_optim::{Lbfgs, LbfgsOptions, Param};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::optim::{Lbfgs, LbfgsOptions};
+    /// # use zyx::{Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Param::new(Tensor::new([1f32], &device)?);
     /// assert_eq!(Lbfgs::new(vec![x], LbfgsOptions::default())?.options().history, 100);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn options(&self) -> LbfgsOptions {
         self.options
@@ -175,14 +175,14 @@ impl Lbfgs {
     /// Changes the factor of each step.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # use zyx_optim::{Lbfgs, LbfgsOptions, Param};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::optim::{Lbfgs, LbfgsOptions};
+    /// # use zyx::{Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let x = Param::new(Tensor::new([1f32], &device)?);
     /// let mut lbfgs = Lbfgs::new(vec![x], LbfgsOptions::default())?;
     /// lbfgs.set_learning_rate(0.5);
     /// assert_eq!(lbfgs.options().learning_rate, 0.5);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn set_learning_rate(&mut self, learning_rate: f64) {
         self.options.learning_rate = learning_rate;
@@ -213,9 +213,9 @@ impl Lbfgs {
     /// without one, or that are not trainable, stay.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # use zyx_optim::{Lbfgs, LbfgsOptions, Param};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::optim::{Lbfgs, LbfgsOptions};
+    /// # use zyx::{Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Param::new(Tensor::new([3f64], &device)?);
     /// let mut lbfgs = Lbfgs::new(vec![x.clone()], LbfgsOptions::default())?;
     /// // x^2 and 2 x
@@ -224,7 +224,7 @@ impl Lbfgs {
     ///     Ok((x.square().sum(..)?, vec![Some(x * 2.0)]))
     /// })?;
     /// assert!(x.tensor().abs().item::<f64>()? < 1e-6);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -401,16 +401,16 @@ impl Lbfgs {
     /// Everything that is needed to continue later, by name.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # use zyx_optim::{Lbfgs, LbfgsOptions, Param};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::optim::{Lbfgs, LbfgsOptions};
+    /// # use zyx::{Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let x = Param::new(Tensor::new([3f64], &device)?);
     /// let mut lbfgs = Lbfgs::new(vec![x.clone()], LbfgsOptions::default())?;
     /// lbfgs.step(|| x.tensor().square().sum(..))?;
     /// let mut again = Lbfgs::new(vec![x], LbfgsOptions::default())?;
     /// again.load_state(&lbfgs.state())?;
     /// assert_eq!(again.state().len(), lbfgs.state().len());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn state(&self) -> BTreeMap<String, Tensor> {
         let mut all = BTreeMap::new();

@@ -14,9 +14,9 @@ use zyx_core::{DType, Param, Result, Tensor, attribute};
 /// An optimizer over copies of the parameters in `f32`, rounded into the model after each step.
 ///
 /// ```
-/// use zyx_optim::{AdamOptions, AdamW, MasterWeights, Optimizer, Param};
-/// use zyx_core::{DType, Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::optim::{AdamOptions, AdamW, MasterWeights, Optimizer};
+/// use zyx::{DType, Param, Tensor};
+/// let device = zyx::device()?;
 /// let weight = Param::new(Tensor::new([1f32, 2.0], &device)?.cast(DType::BF16));
 /// let make = |masters| AdamW::new(masters, AdamOptions::default());
 /// let mut optimizer = MasterWeights::new(vec![weight.clone()], make)?;
@@ -25,7 +25,7 @@ use zyx_core::{DType, Param, Result, Tensor, attribute};
 /// }
 /// // Ten steps of 0.001 are visible at 1, one alone would not be.
 /// assert_eq!(weight.tensor().cast(DType::F32).to_vec::<f32>()?[0], 0.98828125);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct MasterWeights<O> {
@@ -66,16 +66,15 @@ impl<O: Optimizer> MasterWeights<O> {
     /// The optimizer of the copies.
     ///
     /// ```
-    /// # use zyx_optim::Param;
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let x = Param::new(Tensor::new([2f32], &device)?);
-    /// use zyx_optim::{AdamOptions, AdamW, MasterWeights, Optimizer};
-    /// let half = Param::new(x.tensor().cast(zyx_core::DType::F16));
+    /// use zyx::optim::{AdamOptions, AdamW, MasterWeights, Optimizer};
+    /// let half = Param::new(x.tensor().cast(zyx::DType::F16));
     /// let make = |masters| AdamW::new(masters, AdamOptions::default());
     /// let optimizer = MasterWeights::new(vec![half], make)?;
-    /// assert_eq!(optimizer.inner().parameters()[0].dtype(), zyx_core::DType::F32);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// assert_eq!(optimizer.inner().parameters()[0].dtype(), zyx::DType::F32);
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn inner(&self) -> &O {
         &self.inner
@@ -158,9 +157,9 @@ impl<O: Optimizer> Optimizer for MasterWeights<O> {
 /// itself, as PyTorch's `GradScaler` does.
 ///
 /// ```
-/// use zyx_optim::{LossScaler, Optimizer, Param, Sgd, SgdOptions};
-/// use zyx_core::{DType, Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::optim::{LossScaler, Optimizer, Sgd, SgdOptions};
+/// use zyx::{DType, Param, Tensor};
+/// let device = zyx::device()?;
 /// let x = Param::new(Tensor::new([3f32], &device)?.cast(DType::F16));
 /// let mut sgd = Sgd::new(vec![x.clone()], SgdOptions { learning_rate: 0.1, ..Default::default() })?;
 /// let mut scaler = LossScaler::default();
@@ -171,7 +170,7 @@ impl<O: Optimizer> Optimizer for MasterWeights<O> {
 /// // The first scales were too large for f16: those steps were left out.
 /// assert!(scaler.scale < 65536.0);
 /// assert!(x.tensor().cast(DType::F32).item::<f32>()?.abs() < 0.1);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossScaler {
@@ -199,16 +198,15 @@ impl LossScaler {
     /// accordingly.
     ///
     /// ```
-    /// # use zyx_optim::Param;
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let x = Param::new(Tensor::new([2f32], &device)?);
-    /// use zyx_optim::{LossScaler, Sgd, SgdOptions};
+    /// use zyx::optim::{LossScaler, Sgd, SgdOptions};
     /// let sgd = Sgd::new(vec![x.clone()], SgdOptions::default())?;
     /// let mut scaler = LossScaler::default();
     /// let gradients = scaler.gradients(&sgd, &x.tensor().square().sum(..)?)?.expect("nothing overflows");
     /// assert_eq!(gradients[0].as_ref().unwrap().to_vec::<f32>()?, [4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -95,9 +95,9 @@ optimizers! {
     /// Steps of orthonormal rows or columns along the momentum, for matrices.
     ///
     /// ```
-    /// use zyx_optim::{Muon, MuonOptions, Optimizer, Param};
-    /// use zyx_core::{Runtime, Tensor};
-    /// let device = Runtime::default().device("reference")?;
+    /// use zyx::optim::{Muon, MuonOptions, Optimizer};
+    /// use zyx::{Param, Tensor};
+    /// let device = zyx::device()?;
     /// let x = Param::new(Tensor::new([[1f32, 0.0], [0.0, 2.0]], &device)?);
     /// let options = MuonOptions { learning_rate: 0.1, weight_decay: 0.0, ..Default::default() };
     /// let mut muon = Muon::new(vec![x.clone()], options)?;
@@ -105,7 +105,7 @@ optimizers! {
     /// // Both singular values fall by about the learning rate, however large their gradients.
     /// let [a, _, _, d] = x.tensor().to_vec::<f32>()?[..] else { unreachable!() };
     /// assert!((0.85..0.95).contains(&a) && (1.85..1.95).contains(&d));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     Muon MuonOptions states update (momentum);
 }

@@ -7,9 +7,9 @@ use zyx_core::{Error, Param, Result, Shape, Tensor, attribute};
 /// Changes parameters so that a loss falls.
 ///
 /// ```
-/// use zyx_optim::{Optimizer, Param, Sgd, SgdOptions};
-/// use zyx_core::{Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::optim::{Optimizer, Sgd, SgdOptions};
+/// use zyx::{Param, Tensor};
+/// let device = zyx::device()?;
 /// let x = Param::new(Tensor::new(3f32, &device)?);
 /// let mut sgd = Sgd::new(vec![x.clone()], SgdOptions { learning_rate: 0.1, ..Default::default() })?;
 /// for _ in 0..50 {
@@ -17,7 +17,7 @@ use zyx_core::{Error, Param, Result, Shape, Tensor, attribute};
 ///     sgd.step(&loss)?;
 /// }
 /// assert!((x.tensor().item::<f32>()? - 1.0).abs() < 1e-3);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 pub trait Optimizer {
     /// The parameters, in the order of gradients and state.
@@ -192,16 +192,16 @@ impl Proposal {
     /// All that must be computed before [`Optimizer::accept`].
     ///
     /// ```
-    /// use zyx_optim::{Optimizer, Param, Sgd, SgdOptions};
-    /// use zyx_core::{Runtime, Tensor};
-    /// let device = Runtime::default().device("reference")?;
+    /// use zyx::optim::{Optimizer, Sgd, SgdOptions};
+    /// use zyx::{Param, Tensor};
+    /// let device = zyx::device()?;
     /// let x = Param::new(Tensor::new([1f32, 2.0], &device)?);
     /// let mut sgd = Sgd::new(vec![x.clone()], SgdOptions { learning_rate: 0.5, ..Default::default() })?;
     /// let proposal = sgd.propose(&[Some(Tensor::new([1f32, 1.0], &device)?)])?;
     /// Tensor::realize_all(proposal.tensors())?;
     /// sgd.accept(proposal)?;
     /// assert_eq!(x.tensor().to_vec::<f32>()?, [0.5, 1.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn tensors(&self) -> Vec<&Tensor> {
         let mut all: Vec<&Tensor> = self.pending.iter().collect();
@@ -506,13 +506,14 @@ macro_rules! optimizers {
             /// The numbers it works with.
             ///
             /// ```
-            /// # use zyx_core::{Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
-            /// use zyx_optim::{AdamOptions, AdamW, Optimizer, Param};
+            /// # use zyx::Tensor;
+            /// # let device = zyx::runtime().device("reference")?;
+            /// use zyx::optim::{AdamOptions, AdamW, Optimizer};
+            /// use zyx::Param;
             /// let x = Param::new(Tensor::new([1f32], &device)?);
             /// let optimizer = AdamW::new(vec![x], AdamOptions { learning_rate: 0.1, ..Default::default() })?;
             /// assert_eq!(optimizer.options().learning_rate, 0.1);
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             pub fn options(&self) -> $options {
                 self.options

@@ -8,7 +8,7 @@
 //! are factors like the others.
 //!
 //! ```
-//! use zyx_optim::schedule::{Plateau, exponential, warmup};
+//! use zyx::optim::schedule::{Plateau, exponential, warmup};
 //! let mut plateau = Plateau { patience: 0, ..Plateau::new(1.0) };
 //! let mut rates = Vec::new();
 //! for (step, loss) in [(0, 5.0), (1, 4.0), (2, 4.0), (3, 3.0)] {
@@ -24,7 +24,7 @@ use std::f64::consts::PI;
 /// In a straight line to 1, reached after `steps` steps: multiply with another schedule.
 ///
 /// ```
-/// use zyx_optim::schedule::warmup;
+/// use zyx::optim::schedule::warmup;
 /// assert_eq!([0, 4, 9, 99].map(|step| warmup(step, 10)), [0.1, 0.5, 1.0, 1.0]);
 /// ```
 pub fn warmup(step: u64, steps: u64) -> f64 {
@@ -34,7 +34,7 @@ pub fn warmup(step: u64, steps: u64) -> f64 {
 /// From `from` in a straight line to `to` at step `steps`, then `to`.
 ///
 /// ```
-/// use zyx_optim::schedule::linear;
+/// use zyx::optim::schedule::linear;
 /// assert_eq!([0, 5, 10, 99].map(|step| linear(step, 10, 1.0, 0.0)), [1.0, 0.5, 0.0, 0.0]);
 /// ```
 pub fn linear(step: u64, steps: u64, from: f64, to: f64) -> f64 {
@@ -44,7 +44,7 @@ pub fn linear(step: u64, steps: u64, from: f64, to: f64) -> f64 {
 /// From `from` along half a cosine to `to` at step `steps`, then `to`.
 ///
 /// ```
-/// use zyx_optim::schedule::cosine;
+/// use zyx::optim::schedule::cosine;
 /// assert_eq!(cosine(0, 100, 1.0, 0.1), 1.0);
 /// assert!((cosine(50, 100, 1.0, 0.1) - 0.55).abs() < 1e-12);
 /// assert_eq!(cosine(200, 100, 1.0, 0.1), 0.1);
@@ -61,7 +61,7 @@ pub fn cosine(step: u64, steps: u64, from: f64, to: f64) -> f64 {
 /// times as many (Loshchilov and Hutter 2017).
 ///
 /// ```
-/// use zyx_optim::schedule::cosine_restarts;
+/// use zyx::optim::schedule::cosine_restarts;
 /// let at = |step| cosine_restarts(step, 10, 2, 1.0, 0.0);
 /// assert_eq!([0, 10, 30].map(at), [1.0; 3]);
 /// assert!((at(20) - 0.5).abs() < 1e-12);
@@ -82,7 +82,7 @@ pub fn cosine_restarts(step: u64, first: u64, factor: u64, from: f64, to: f64) -
 /// `from`, multiplied by `factor` after every `every` steps.
 ///
 /// ```
-/// use zyx_optim::schedule::steps;
+/// use zyx::optim::schedule::steps;
 /// assert_eq!([0, 9, 10, 25].map(|step| steps(step, 10, 8.0, 0.5)), [8.0, 8.0, 4.0, 2.0]);
 /// ```
 pub fn steps(step: u64, every: u64, from: f64, factor: f64) -> f64 {
@@ -92,7 +92,7 @@ pub fn steps(step: u64, every: u64, from: f64, factor: f64) -> f64 {
 /// `from`, multiplied by `factor` at each of the `milestones`.
 ///
 /// ```
-/// use zyx_optim::schedule::multistep;
+/// use zyx::optim::schedule::multistep;
 /// let at = |step| multistep(step, &[10, 30], 1.0, 0.5);
 /// assert_eq!([9, 10, 29, 30].map(at), [1.0, 0.5, 0.5, 0.25]);
 /// ```
@@ -104,7 +104,7 @@ pub fn multistep(step: u64, milestones: &[u64], from: f64, factor: f64) -> f64 {
 /// `from`, multiplied by `factor` at every step.
 ///
 /// ```
-/// use zyx_optim::schedule::exponential;
+/// use zyx::optim::schedule::exponential;
 /// assert_eq!([0, 1, 3].map(|step| exponential(step, 8.0, 0.5)), [8.0, 4.0, 1.0]);
 /// ```
 pub fn exponential(step: u64, from: f64, factor: f64) -> f64 {
@@ -114,7 +114,7 @@ pub fn exponential(step: u64, from: f64, factor: f64) -> f64 {
 /// `from (1 - step / steps)^power`, then 0.
 ///
 /// ```
-/// use zyx_optim::schedule::polynomial;
+/// use zyx::optim::schedule::polynomial;
 /// assert_eq!([0, 5, 10, 20].map(|step| polynomial(step, 10, 2.0, 1.0)), [2.0, 1.0, 0.0, 0.0]);
 /// ```
 pub fn polynomial(step: u64, steps: u64, from: f64, power: f64) -> f64 {
@@ -126,7 +126,7 @@ pub fn polynomial(step: u64, steps: u64, from: f64, power: f64) -> f64 {
 /// (Vaswani et al. 2017).
 ///
 /// ```
-/// use zyx_optim::schedule::inverse_root;
+/// use zyx::optim::schedule::inverse_root;
 /// assert_eq!([0, 3, 15].map(|step| inverse_root(step, 4, 1.0)), [0.25, 1.0, 0.5]);
 /// ```
 pub fn inverse_root(step: u64, warm: u64, most: f64) -> f64 {
@@ -138,7 +138,7 @@ pub fn inverse_root(step: u64, warm: u64, most: f64) -> f64 {
 /// `rise` of `steps` steps, then half a cosine down to a 250,000th of `most`.
 ///
 /// ```
-/// use zyx_optim::schedule::one_cycle;
+/// use zyx::optim::schedule::one_cycle;
 /// let at = |step| one_cycle(step, 101, 0.3, 1.0);
 /// assert!((at(0) - 0.04).abs() < 1e-12 && (at(29) - 1.0).abs() < 1e-3 && at(100) < 1e-5);
 /// ```
@@ -159,7 +159,7 @@ pub fn one_cycle(step: u64, steps: u64, rise: f64, most: f64) -> f64 {
 /// Lowers the rate when a result (a loss: smaller is better) has stopped to improve.
 ///
 /// ```
-/// use zyx_optim::schedule::Plateau;
+/// use zyx::optim::schedule::Plateau;
 /// let mut plateau = Plateau { patience: 1, ..Plateau::new(1.0) };
 /// let rates: Vec<f64> = [5.0, 4.0, 4.0, 4.0, 4.0].map(|loss| plateau.observe(loss)).into();
 /// assert_eq!(rates, [1.0, 1.0, 1.0, 0.1, 0.1]);

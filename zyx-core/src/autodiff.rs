@@ -17,6 +17,7 @@ use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::origin::{Attributed, composed};
 use crate::shape::Shape;
 use crate::tensor::{Expr, Tensor};
+use std::sync::Arc;
 use sums::Parts;
 use tape::Tape;
 
@@ -28,8 +29,8 @@ impl Tensor {
     /// any tensors it was computed from, not only leaves. `None` where it does not depend on one.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0, 3.0], &device)?.tracked();
     /// let y = x.square().sum(..)?;
     /// let dx = y.grad(&[&x])?.remove(0).expect("y depends on x");
@@ -37,7 +38,7 @@ impl Tensor {
     /// // The derivative of the derivative.
     /// let ddx = dx.grad(&[&x])?.remove(0).expect("so does its gradient");
     /// assert_eq!(ddx.to_vec::<f32>()?, [2.0, 2.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -51,13 +52,13 @@ impl Tensor {
     /// As [`Tensor::grad`], with the given cotangent of this tensor instead of ones.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)?;
     /// let weights = Tensor::new([1f32, 10.0], &device)?;
     /// let dx = x.square().grad_with(&weights, &[&x])?.remove(0).expect("it depends on x");
     /// assert_eq!(dx.to_vec::<f32>()?, [2.0, 40.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -97,14 +98,14 @@ impl Tensor {
     /// a parameter whose value was replaced meanwhile is the one at the value that was used.
     ///
     /// ```
-    /// # use zyx_core::{Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let w = Param::new(Tensor::new([3f32, 4.0], &device)?);
     /// let loss = w.tensor().square().sum(..)?;
     /// let found = loss.param_gradients(&loss.ones_like())?;
     /// assert_eq!(found[0].0, w.id());
     /// assert_eq!(found[0].1.to_vec::<f32>()?, [6.0, 8.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -173,6 +174,14 @@ impl Tensor {
             let dy = hooks::apply(&entry.tensor, dy)?;
             cotangents[position].push(dy.clone());
             let (true, Some(expr)) = (entry.leads, &entry.expr) else { continue };
+            if let Op::Alias(Some(rule)) = &expr.op {
+                let parts = cotangents_by_rule(rule, &expr.inputs(), &entry.tensor, &dy)?;
+                for (part, input) in parts.into_iter().zip(tape.entries.inputs(entry)) {
+                    let Some(part) = part.filter(|_| tape.entries.leads(input)) else { continue };
+                    cotangents[input as usize].push(part);
+                }
+                continue;
+            }
             let leads = entry.sources.map(|source| tape.entries.leads(source));
             let parts = cotangents_of(expr, &entry.tensor, &dy, leads)?;
             for ((part, source), leads) in parts.into_iter().zip(entry.sources).zip(leads) {
@@ -183,24 +192,35 @@ impl Tensor {
         Ok(cotangents)
     }
 
-    /// This tensor's values, with gradients that flow to `inputs` (at most two) by `rule` instead
-    /// of being derived from how the values are computed. The rule gets the inputs and the
-    /// cotangent of the result, and gives one cotangent, or `None`, for each input.
+    /// This tensor's values, with gradients that flow to `inputs` by `rule` instead of being derived
+    /// from how the values are computed. `rule(inputs, y, dy)` gets the inputs, this tensor and its
+    /// cotangent, and returns one cotangent, or `None`, for each input, with the input's shape,
+    /// dtype and device. Any number of inputs of any dtype is allowed; integers and bools get no gradient.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// // Rounding whose gradient passes straight through.
     /// let x = Tensor::new([0.4f32, 1.6], &device)?.tracked();
     /// let y = x.round().with_gradient(&[&x], |_, _, dy| Ok(vec![Some(dy.clone())]))?;
     /// assert_eq!(y.to_vec::<f32>()?, [0.0, 2.0]);
     /// let dx = y.grad(&[&x])?.remove(0).expect("by the rule");
     /// assert_eq!(dx.to_vec::<f32>()?, [1.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    ///
+    /// // A sum of three products with a rule for all six factors.
+    /// let w: Vec<Tensor> =
+    ///     (1..7).map(|i| Tensor::new([i as f32], &device)).collect::<Result<_, _>>()?;
+    /// let y = &w[0] * &w[1] + &w[2] * &w[3] + &w[4] * &w[5];
+    /// let inputs: Vec<&Tensor> = w.iter().collect();
+    /// let y = y.with_gradient(&inputs, |w, _, dy| Ok((0..6).map(|i| Some(dy * &w[i ^ 1])).collect()))?;
+    /// let dw = y.grad(&[&w[5]])?.remove(0).expect("by the rule");
+    /// assert_eq!(dw.to_vec::<f32>()?, [5.0]);
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
-    /// When there are more than two inputs.
+    /// None here. Gradients of the result fail with [`Error::Argument`](crate::Error::Argument) when the
+    /// rule returns another number of cotangents, or one that does not fit its input.
     #[track_caller]
     pub fn with_gradient(
         &self,
@@ -220,19 +240,58 @@ impl Tensor {
         inputs: &[&Tensor],
         rule: GradientRule,
     ) -> Result<Tensor> {
-        if inputs.len() > 2 {
-            let reason = format!("at most two inputs can have gradients, not {}", inputs.len());
-            return Err(Tensor::argument_error("with_gradient", reason));
-        }
-        let mut srcs = [Some(self.clone()), None, None];
-        for (slot, input) in srcs[1..].iter_mut().zip(inputs) {
-            *slot = Some((*input).clone());
-        }
+        let (first, others) = match inputs.split_first() {
+            Some((&first, others)) => (Some(first.clone()), self.list_inputs(others)),
+            None => (None, None),
+        };
         let tracked = inputs.iter().any(|input| input.is_tracked());
-        let expr = Expr { op: Op::Alias(Some(std::sync::Arc::new(rule))), srcs };
+        let expr =
+            Expr { op: Op::Alias(Some(Arc::new(rule))), srcs: [Some(self.clone()), first, others] };
         let (shape, device) = (self.shape().clone(), self.device().clone());
         Ok(Tensor::node(expr, shape, self.dtype(), device, tracked))
     }
+
+    /// Inputs of a gradient rule as one source of its node: see [`Expr::inputs`]. Nothing of the list is computed.
+    #[track_caller]
+    fn list_inputs(&self, inputs: &[&Tensor]) -> Option<Tensor> {
+        let (&last, others) = inputs.split_last()?;
+        if others.is_empty() {
+            return Some(last.clone());
+        }
+        let rule = Arc::new(GradientRule::of_list());
+        let zero = Tensor::zeros(Shape::scalar(), DType::F32, self.device());
+        let listed = others.iter().rev().fold(last.clone(), |rest, &input| {
+            let tracked = input.is_tracked() || rest.is_tracked();
+            let srcs = [Some(zero.clone()), Some(input.clone()), Some(rest)];
+            let expr = Expr { op: Op::Alias(Some(rule.clone())), srcs };
+            Tensor::node(expr, Shape::scalar(), DType::F32, self.device().clone(), tracked)
+        });
+        Some(listed)
+    }
+}
+
+/// The cotangents of the inputs of a tensor with a gradient rule.
+#[track_caller]
+fn cotangents_by_rule(
+    rule: &GradientRule,
+    inputs: &[Tensor],
+    y: &Tensor,
+    dy: &Tensor,
+) -> Result<Vec<Option<Tensor>>> {
+    let given = (rule.apply)(inputs, y, dy)?;
+    let fits = |(dx, x): (&Option<Tensor>, &Tensor)| {
+        dx.as_ref().is_none_or(|dx| {
+            dx.shape().same(x.shape()) && dx.dtype() == x.dtype() && dx.device() == x.device()
+        })
+    };
+    if given.len() != inputs.len() || !given.iter().zip(inputs).all(fits) {
+        let reason =
+            "the rule of `with_gradient` must give one cotangent, or `None`, for each input, with \
+                      the input's shape, dtype and device"
+                .to_owned();
+        return Err(Tensor::argument_error("grad", reason));
+    }
+    Ok(given)
 }
 
 /// The cotangents of the sources of `y`, given that of `y`. Those of sources that lead to no target
@@ -310,26 +369,8 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
             Err(Tensor::argument_error("grad", reason.to_owned()))
         }
         Op::Copy => only(dy.to_device(x.device())?),
-        Op::Alias(None) | Op::Within(_) => Ok([None, None, None]),
-        Op::Alias(Some(rule)) => {
-            let inputs: Vec<Tensor> = expr.srcs[1..].iter().flatten().cloned().collect();
-            let given = (rule.apply)(&inputs, y, dy)?;
-            let fits = |(dx, x): (&Option<Tensor>, &Tensor)| {
-                dx.as_ref().is_none_or(|dx| {
-                    dx.shape().same(x.shape())
-                        && dx.dtype() == x.dtype()
-                        && dx.device() == x.device()
-                })
-            };
-            if given.len() != inputs.len() || !given.iter().zip(&inputs).all(fits) {
-                let reason = "the rule of `with_gradient` must give one cotangent, or `None`, for each input, with \
-                              the input's shape, dtype and device"
-                    .to_owned();
-                return Err(Tensor::argument_error("grad", reason));
-            }
-            let mut given = given.into_iter();
-            Ok([None, given.next().flatten(), given.next().flatten()])
-        }
+        // `pull_back` applies rules, which may have more inputs than a node has sources.
+        Op::Alias(_) | Op::Within(_) => Ok([None, None, None]),
     }
 }
 
@@ -657,6 +698,122 @@ mod tests {
         assert!(dc.to_vec::<f32>().unwrap().iter().all(|x| x.is_finite()));
         let want = y.mul(2.0).unwrap().add(&c).unwrap().to_vec::<f32>().unwrap();
         assert_eq!(dy.to_vec::<f32>().unwrap(), want);
+    }
+
+    /// The product of the floats among `x`, with a rule if asked for.
+    fn product(x: &[Tensor], has_rule: bool) -> Result<Tensor> {
+        let floats = || x.iter().filter(|x| x.dtype().is_float()).map(|x| x.cast(DType::F64));
+        let y = floats().try_fold(x[0].ones_like().cast(DType::F64), |y, x| y.mul(x))?;
+        if !has_rule {
+            return Ok(y);
+        }
+        let rule = |x: &[Tensor], y: &Tensor, dy: &Tensor| {
+            let one = |x: &Tensor| {
+                let slope = y.div(x.cast(DType::F64))?.mul(dy)?.cast(x.dtype());
+                Ok(Some(slope).filter(|_| x.dtype().is_float()))
+            };
+            x.iter().map(one).collect()
+        };
+        y.detach().with_gradient(&x.iter().collect::<Vec<_>>(), rule)
+    }
+
+    /// Up to seven inputs: of three dtypes, one an integer, one twice, tracked or not.
+    fn inputs(n: usize, device: &crate::Device) -> Vec<Tensor> {
+        let data = |i: usize| [1.5 + i as f64, 0.5 - i as f64, 2.0];
+        let mut x: Vec<Tensor> = (0..n).map(|i| Tensor::new(data(i), device).unwrap()).collect();
+        if n > 3 {
+            x[1] = x[1].cast(DType::F32).tracked();
+            x[2] = x[2].cast(DType::I32);
+            x[3] = x[0].clone();
+        }
+        x.iter()
+            .enumerate()
+            .map(|(i, x)| if i % 2 == 1 { x.tracked() } else { x.clone() })
+            .collect()
+    }
+
+    #[test]
+    fn rules_of_any_number_of_inputs_give_the_derived_gradients() {
+        let device = Runtime::default().device("reference").unwrap();
+        for n in 1..8 {
+            let x = inputs(n, &device);
+            let targets: Vec<&Tensor> = x.iter().collect();
+            let found = [true, false].map(|has_rule| {
+                let y = product(&x, has_rule).unwrap();
+                let first = y.square().grad(&targets).unwrap();
+                let both = first.iter().flatten().fold(y.clone(), |sum, dx| sum.add(dx).unwrap());
+                let second = both.grad(&targets).unwrap();
+                let values = |dx: Vec<Option<Tensor>>| {
+                    let dx = dx
+                        .into_iter()
+                        .map(|dx| Some(dx?.cast(DType::F64).to_vec::<f64>().unwrap()));
+                    dx.collect::<Vec<_>>()
+                };
+                (values(first), values(second))
+            });
+            let [by_rule, derived] = found;
+            for (a, b) in [(by_rule.0, derived.0), (by_rule.1, derived.1)] {
+                for (i, (a, b)) in a.iter().zip(&b).enumerate() {
+                    assert_eq!(a.is_some(), x[i].dtype().is_float(), "input {i} of {n}");
+                    let (a, b) = (a.iter().flatten(), b.iter().flatten());
+                    let is_close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-4 * b.abs();
+                    assert!(a.zip(b).all(is_close), "input {i} of {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rules_of_many_inputs_work_for_all_examples_of_a_batch() {
+        let device = Runtime::default().device("reference").unwrap();
+        let matrix = |i: usize| [[1.5 + i as f64, 2.0], [0.5, 1.25 - i as f64]];
+        let matrix = |i: usize| Tensor::new(matrix(i), &device).unwrap();
+        let row = |i: usize| Tensor::new([0.5 - i as f64, 3.0], &device).unwrap();
+        let is_close = |[a, b]: [Vec<f64>; 2]| {
+            let is_close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12 * (1.0 + b.abs());
+            a.len() == b.len() && a.iter().zip(&b).all(is_close)
+        };
+        // Lists of inputs of which some, or none, have an example for each row.
+        for n_batched in [5, 4, 2, 1] {
+            let all: Vec<Tensor> =
+                (0..5).map(|i| if i < n_batched { matrix(i) } else { row(i) }).collect();
+            let all: Vec<&Tensor> = all.iter().collect();
+            let axes: Vec<Option<isize>> =
+                (0..5).map(|i| (i < n_batched).then_some((i % 2) as isize)).collect();
+            let inside = [true, false].map(|has_rule| {
+                let slopes = |x: &[Tensor]| {
+                    let dx = product(x, has_rule)?.square().grad(&[&x[1], &x[4]])?;
+                    let dx: Vec<Tensor> = dx.into_iter().flatten().collect();
+                    dx[0].mul(&dx[1])
+                };
+                Tensor::vmap(slopes, &all, &axes, 0).unwrap().to_vec::<f64>().unwrap()
+            });
+            assert!(is_close(inside), "{n_batched}: gradients inside");
+            let outside = [true, false].map(|has_rule| {
+                let y = Tensor::vmap(|x| product(x, has_rule), &all, &axes, 0).unwrap();
+                let dx = y.square().grad(&all).unwrap().into_iter().flatten();
+                dx.flat_map(|dx| dx.to_vec::<f64>().unwrap()).collect()
+            });
+            assert!(is_close(outside), "{n_batched}: gradients outside");
+        }
+    }
+
+    #[test]
+    fn a_rule_of_ten_thousand_inputs_has_one_node_for_each() {
+        let device = Runtime::default().device("reference").unwrap();
+        let x: Vec<Tensor> =
+            (0..10_000).map(|i| Tensor::scalar(i as f64, &device).tracked()).collect();
+        let inputs: Vec<&Tensor> = x.iter().collect();
+        let rule =
+            |x: &[Tensor], _: &Tensor, dy: &Tensor| Ok(x.iter().map(|x| Some(x + dy)).collect());
+        let y = Tensor::scalar(1f64, &device).with_gradient(&inputs, rule).unwrap();
+        let dx = y.grad(&[&x[0], &x[9_999]]).unwrap();
+        let dx = dx.into_iter().map(|dx| dx.unwrap().item::<f64>().unwrap());
+        assert_eq!(dx.collect::<Vec<_>>(), [1.0, 10_000.0]);
+        let short = |_: &[Tensor], _: &Tensor, dy: &Tensor| Ok(vec![Some(dy.clone()); 2]);
+        let y = Tensor::scalar(1f64, &device).with_gradient(&inputs[..3], short).unwrap();
+        let message = y.grad(&[&x[0]]).unwrap_err().to_string();
+        assert!(message.contains("one cotangent, or `None`, for each input"), "{message}");
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub enum Error {
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
-        /// The path or stream.
+        /// The path or stream, or the line of the program that asked.
         what: String,
         /// The reason.
         source: std::io::Error,
@@ -142,14 +142,30 @@ impl fmt::Debug for Error {
     }
 }
 
+/// For `?` on results of the standard library: [`Error::Io`] with the line of the `?` in place of a path.
+///
+/// ```
+/// fn read(path: &str) -> Result<Vec<u8>, zyx::Error> {
+///     Ok(std::fs::read(path)?)
+/// }
+/// let error = read("no/such/file").unwrap_err();
+/// assert!(matches!(error, zyx::Error::Io { .. }));
+/// ```
+impl From<std::io::Error> for Error {
+    #[track_caller]
+    fn from(source: std::io::Error) -> Error {
+        Error::Io { what: Location::caller().to_string(), source }
+    }
+}
+
 impl Error {
     /// The same mistake at another place: closures cannot see where their function was called, and
     /// layers consist of calls that their users did not write.
     ///
     /// ```
     /// use std::panic::Location;
-    /// use zyx_core::{Error, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// use zyx::{Error, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let here = Location::caller();
     /// let error = Tensor::new([1, 2], &device)?.reshape([3]).unwrap_err().at(here);
     /// assert!(error.to_string().contains(here.file()));
@@ -175,14 +191,14 @@ impl Error {
     ///
     /// ```
     /// use std::panic::Location;
-    /// use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let line = line!() + 1;
     /// let error = Tensor::new([1, 2], &device)?.reshape([3]).unwrap_err();
     /// // It is a line of this program already.
     /// let error = error.outside_library(Location::caller());
     /// assert!(error.to_string().contains(&format!(":{line}:")), "{error}");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[must_use]
     pub fn outside_library(self, here: &'static Location<'static>) -> Error {
@@ -200,12 +216,12 @@ impl Error {
     /// ``in `2.linear`: ``.
     ///
     /// ```
-    /// use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([2, 3], DType::F32, &device);
     /// let error = x.matmul(&x).unwrap_err().within("attention").within("2");
     /// assert!(error.to_string().contains("in `2.attention`: "), "{error}");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[must_use]
     pub fn within(mut self, part: &str) -> Error {
@@ -321,6 +337,14 @@ mod tests {
         // Methods made of others are named themselves, at the line their caller wrote.
         let (error, line) = (x.matmul(&y).unwrap_err(), line!());
         assert_eq!((parts(&error).0, parts(&error).2), (Some("matmul"), line), "{error}");
+    }
+
+    #[test]
+    fn errors_of_the_operating_system_name_the_line_that_asked() {
+        let read = || -> super::Result<Vec<u8>> { Ok(std::fs::read("no/such/file")?) };
+        let line = line!() - 1;
+        let text = read().unwrap_err().to_string();
+        assert!(text.contains(&format!("{}:{line}:", file!())), "{text}");
     }
 
     #[test]

@@ -34,11 +34,11 @@ const MOST_LINKS: usize = 40;
 ///
 /// ```
 /// let file = std::env::temp_dir().join(format!("zyx-replace-{}", std::process::id()));
-/// zyx_core::files::replace(&file, b"first")?;
-/// zyx_core::files::replace(&file, b"second")?;
+/// zyx::internals::files::replace(&file, b"first")?;
+/// zyx::internals::files::replace(&file, b"second")?;
 /// assert_eq!(std::fs::read(&file).unwrap(), b"second");
 /// # std::fs::remove_file(file).unwrap();
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -58,7 +58,8 @@ impl<T: Write + Seek> Output for T {}
 /// As [`replace`], of the bytes that a function writes.
 ///
 /// ```
-/// use zyx_core::{Error, files};
+/// use zyx::internals::files;
+/// use zyx::Error;
 /// let file = std::env::temp_dir().join(format!("zyx-write-{}", std::process::id()));
 /// let io = |source| Error::Io { what: "numbers".to_owned(), source };
 /// files::write(&file, &mut |to| (0..9).try_for_each(|n| writeln!(to, "{n}")).map_err(io))?;
@@ -124,7 +125,8 @@ fn failed(file: &Path, source: io::Error) -> Error {
 /// The bytes that a function writes.
 ///
 /// ```
-/// use zyx_core::{Error, files};
+/// use zyx::internals::files;
+/// use zyx::Error;
 /// let io = |source| Error::Io { what: "numbers".to_owned(), source };
 /// assert_eq!(files::in_memory(&mut |to| to.write_all(&[1, 2]).map_err(io))?, [1, 2]);
 /// # Ok::<(), Error>(())

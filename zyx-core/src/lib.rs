@@ -46,7 +46,7 @@ pub use shape::Shape;
 pub use tensor::{
     Attention, Axes, BatchNorm, Conv1dOptions, Conv2dOptions, Conv3dOptions, ConvTransposeOptions,
     CrossEntropy, Ctc, EinsumPath, FftNorm, Float8, Interpolation, MatrixNorm, MultiMargin, Nested,
-    Operand, PadMode, Param, PoissonNll, Pool, Pool2d, QuantizedMatrix, Reduction, Rng, Stft,
-    Tensor, TripletMargin,
+    Operand, PadMode, Param, PoissonNll, Pool, Pool2d, QuantizedMatrix, Reduction, Rng, SliceRange,
+    Stft, Tensor, TripletMargin,
 };
 pub use tensor::{Index, Indexing, Jit, ScatterReduce, Unique};

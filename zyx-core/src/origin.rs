@@ -22,7 +22,8 @@ pub(crate) use none::{Attributed, Origin, is_within_library};
 ///
 /// ```
 /// use std::panic::Location;
-/// use zyx_core::{Runtime, Tensor, attribute};
+/// use zyx::internals::attribute;
+/// use zyx::Tensor;
 ///
 /// /// Whatever `layers` are, what they do is told as done by the caller of this.
 /// #[track_caller]
@@ -30,10 +31,10 @@ pub(crate) use none::{Attributed, Origin, is_within_library};
 ///     let here = Location::caller();
 ///     attribute(here, || layers.iter().fold(x.clone(), |x, layer| layer(&x)))
 /// }
-/// # let device = Runtime::default().device("reference")?;
+/// # let device = zyx::runtime().device("reference")?;
 /// let y = chain(&[Box::new(Tensor::exp), Box::new(Tensor::neg)], &Tensor::new(0f32, &device)?);
 /// assert_eq!(y.item::<f32>()?, -1.0);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[inline]
 pub fn attribute<T>(here: Place, f: impl FnOnce() -> T) -> T {

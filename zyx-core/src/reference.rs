@@ -23,8 +23,8 @@ use std::time::Duration;
 /// The backend named `reference`, with one device.
 ///
 /// ```
-/// use zyx_core::hal::{Arg, Backend, Device};
-/// use zyx_core::reference::Reference;
+/// use zyx::internals::hal::{Arg, Backend, Device};
+/// use zyx::internals::reference::Reference;
 ///
 /// let device = Reference::default().open(0)?;
 /// let buffer = device.alloc(4)?;
@@ -33,7 +33,7 @@ use std::time::Duration;
 /// let mut bytes = [0; 2];
 /// device.read(&mut stream, &buffer, 2, &mut bytes)?;
 /// assert_eq!(bytes, [3, 4]);
-/// # Ok::<(), zyx_core::hal::DeviceError>(())
+/// # Ok::<(), zyx::internals::hal::DeviceError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Reference {

@@ -22,7 +22,7 @@ thread_local! {
 /// The extents of a tensor's axes, outermost first. Cheap to clone; tensors share it.
 ///
 /// ```
-/// use zyx_core::Shape;
+/// use zyx::Shape;
 /// let shape = Shape::from([2, 3]);
 /// assert_eq!(shape.numel(), 6);
 /// assert_eq!(shape.broadcast(&Shape::from([4, 1, 3])), Some(Shape::from([4, 2, 3])));
@@ -53,7 +53,7 @@ impl Shape {
     /// The shape of a scalar.
     ///
     /// ```
-    /// # use zyx_core::Shape;
+    /// # use zyx::Shape;
     /// assert_eq!(Shape::scalar().numel(), 1);
     /// ```
     pub fn scalar() -> Shape {
@@ -63,7 +63,7 @@ impl Shape {
     /// The extents.
     ///
     /// ```
-    /// # use zyx_core::Shape;
+    /// # use zyx::Shape;
     /// assert_eq!(Shape::from([2, 3]).dims(), [2, 3]);
     /// ```
     pub fn dims(&self) -> &[usize] {
@@ -73,7 +73,7 @@ impl Shape {
     /// Number of axes.
     ///
     /// ```
-    /// # use zyx_core::Shape;
+    /// # use zyx::Shape;
     /// assert_eq!(Shape::from([2, 3]).rank(), 2);
     /// ```
     pub fn rank(&self) -> usize {
@@ -84,7 +84,7 @@ impl Shape {
     /// no real tensor has.
     ///
     /// ```
-    /// # use zyx_core::Shape;
+    /// # use zyx::Shape;
     /// assert_eq!(Shape::from([2, 3]).numel(), 6);
     /// ```
     pub fn numel(&self) -> usize {
@@ -95,7 +95,7 @@ impl Shape {
     /// a tensor without elements must not become too large by a reduction of its empty axis.
     ///
     /// ```
-    /// # use zyx_core::Shape;
+    /// # use zyx::Shape;
     /// assert_eq!(Shape::from([usize::MAX, 2]).checked_numel(), None);
     /// ```
     pub fn checked_numel(&self) -> Option<usize> {
@@ -109,7 +109,7 @@ impl Shape {
     /// counted in bytes, added and subtracted.
     ///
     /// ```
-    /// # use zyx_core::Shape;
+    /// # use zyx::Shape;
     /// assert!(Shape::from([1 << 20, 0]).is_possible());
     /// assert!(!Shape::from([1 << 40, 1 << 40]).is_possible());
     /// ```
@@ -122,7 +122,7 @@ impl Shape {
     /// Whether the two handles are one, or the extents equal.
     ///
     /// ```
-    /// # use zyx_core::Shape;
+    /// # use zyx::Shape;
     /// assert!(Shape::from([2]).same(&Shape::from(2)));
     /// ```
     pub fn same(&self, other: &Shape) -> bool {
@@ -132,7 +132,7 @@ impl Shape {
     /// Row-major strides, in elements.
     ///
     /// ```
-    /// # use zyx_core::Shape;
+    /// # use zyx::Shape;
     /// assert_eq!(Shape::from([2, 3, 4]).strides(), [12, 4, 1]);
     /// ```
     pub fn strides(&self) -> Vec<usize> {
@@ -147,7 +147,7 @@ impl Shape {
     /// 1 stretches. `None` when an extent fits neither way or the result has too many elements.
     ///
     /// ```
-    /// # use zyx_core::Shape;
+    /// # use zyx::Shape;
     /// let shape = Shape::from([3, 1]);
     /// assert_eq!(shape.broadcast(&Shape::from([4])), Some(Shape::from([3, 4])));
     /// assert_eq!(shape.broadcast(&Shape::from([2, 1])), None);
@@ -180,7 +180,7 @@ impl Shape {
     /// `axis` as a position from the front; negative counts from the end. `None` out of range.
     ///
     /// ```
-    /// # use zyx_core::Shape;
+    /// # use zyx::Shape;
     /// assert_eq!(Shape::from([2, 3]).axis(-1), Some(1));
     /// assert_eq!(Shape::from([2, 3]).axis(2), None);
     /// ```

@@ -90,6 +90,32 @@ fn read(path: &str) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned()
 }
 
+/// Users depend on `zyx`, so examples name it and not the packages that it consists of.
+#[test]
+fn examples_are_those_of_users() {
+    let packages = ["zyx-core", "nn", "optim", "data", "zyx-io", "onnx"];
+    let crates = ["zyx_core::", "zyx_nn::", "zyx_optim::", "zyx_data::", "zyx_io::", "zyx_onnx::"];
+    let is_source = |path: &&String| {
+        path.ends_with(".rs")
+            && packages.iter().any(|package| path.starts_with(&format!("{package}/src/")))
+    };
+    let mut wrong = Vec::new();
+    for path in files().iter().filter(is_source) {
+        let (text, mut is_example) = (read(path), false);
+        for (i, line) in text.lines().enumerate() {
+            let line = line.trim_start();
+            let Some(line) = line.strip_prefix("///").or(line.strip_prefix("//!")) else {
+                continue;
+            };
+            is_example ^= line.trim_start().starts_with("```");
+            if is_example && crates.iter().any(|name| line.contains(name)) {
+                wrong.push(format!("{path}:{}: {line}", i + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// The history of changes names what was; tables of measurements name nothing.
 fn documents(files: &[String]) -> impl Iterator<Item = &String> {
     let is_current = |path: &str| path != "CHANGELOG.md" && !path.contains("sweep-");

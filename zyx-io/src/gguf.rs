@@ -39,11 +39,11 @@ impl List {
     /// How many values there are.
     ///
     /// ```
-    /// # use zyx_io::gguf::{Gguf, Value};
+    /// # use zyx::io::gguf::{Gguf, Value};
     /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.gguf");
     /// let file = Gguf::open(path)?;
     /// assert!(matches!(file.get("words"), Some(Value::List(words)) if words.len() == 2));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn len(&self) -> usize {
         self.n
@@ -52,11 +52,11 @@ impl List {
     /// Whether there is none.
     ///
     /// ```
-    /// # use zyx_io::gguf::{Gguf, Value};
+    /// # use zyx::io::gguf::{Gguf, Value};
     /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.gguf");
     /// let file = Gguf::open(path)?;
     /// assert!(matches!(file.get("words"), Some(Value::List(words)) if !words.is_empty()));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn is_empty(&self) -> bool {
         self.n == 0
@@ -65,12 +65,12 @@ impl List {
     /// The values, in order.
     ///
     /// ```
-    /// # use zyx_io::gguf::{Gguf, Value};
+    /// # use zyx::io::gguf::{Gguf, Value};
     /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.gguf");
     /// let file = Gguf::open(path)?;
     /// let Some(Value::List(words)) = file.get("words") else { panic!("no list") };
     /// assert!(words.iter().eq(["one", "two"].map(|word| Value::Text(word.to_owned()))));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn iter(&self) -> impl Iterator<Item = Value> + '_ {
         let mut r = Reader::new(&self.bytes);
@@ -124,11 +124,11 @@ impl Gguf {
     /// Opens a file and reads its directory.
     ///
     /// ```
-    /// # use zyx_io::gguf::{Gguf, Value};
+    /// # use zyx::io::gguf::{Gguf, Value};
     /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.gguf");
     /// let file = Gguf::open(path)?;
     /// assert!(file.names().count() > 0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -175,11 +175,11 @@ impl Gguf {
     /// The names of all tensors.
     ///
     /// ```
-    /// # use zyx_io::gguf::{Gguf, Value};
+    /// # use zyx::io::gguf::{Gguf, Value};
     /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.gguf");
     /// let file = Gguf::open(path)?;
     /// assert!(file.names().all(|name| file.shape(name).is_some()));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.directory.entries.iter().map(|&at| self.key(at))
@@ -188,12 +188,12 @@ impl Gguf {
     /// A value of the metadata, like `general.architecture`.
     ///
     /// ```
-    /// # use zyx_io::gguf::{Gguf, Value};
+    /// # use zyx::io::gguf::{Gguf, Value};
     /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.gguf");
     /// let file = Gguf::open(path)?;
     /// assert!(matches!(file.get("general.architecture"), Some(Value::Text(_))));
     /// assert_eq!(file.get("no such key"), None);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn get(&self, key: &str) -> Option<Value> {
         named_value(&self.head, self.find(&self.directory.metadata, key)?).map(|(_, value)| value)
@@ -202,11 +202,11 @@ impl Gguf {
     /// All metadata, in the order of the keys.
     ///
     /// ```
-    /// # use zyx_io::gguf::{Gguf, Value};
+    /// # use zyx::io::gguf::{Gguf, Value};
     /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.gguf");
     /// let file = Gguf::open(path)?;
     /// assert!(file.metadata().any(|(key, _)| key == "general.architecture"));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn metadata(&self) -> impl Iterator<Item = (&str, Value)> {
         self.directory.metadata.iter().filter_map(|&at| named_value(&self.head, at))
@@ -215,11 +215,11 @@ impl Gguf {
     /// The extents of a tensor, slowest first.
     ///
     /// ```
-    /// # use zyx_io::gguf::{Gguf, Value};
+    /// # use zyx::io::gguf::{Gguf, Value};
     /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.gguf");
     /// let file = Gguf::open(path)?;
     /// assert_eq!(file.shape("no such tensor"), None);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn shape(&self, name: &str) -> Option<Shape> {
         self.entry(name).map(|entry| Shape::from(&entry.shape[..]))
@@ -229,16 +229,15 @@ impl Gguf {
     /// Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, Q8_K).
     ///
     /// ```
-    /// # use zyx_io::gguf::{Gguf, Value};
-    /// # use zyx_core::Runtime;
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::io::gguf::{Gguf, Value};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.gguf");
     /// let file = Gguf::open(path)?;
     /// for name in file.names() {
     ///     let tensor = file.load(name, &device)?;
     ///     assert_eq!(Some(tensor.shape()), file.shape(name).as_ref());
     /// }
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

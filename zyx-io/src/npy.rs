@@ -18,14 +18,14 @@ const MOST_HEADER: usize = 1 << 16;
 /// Reads an array.
 ///
 /// ```
-/// use zyx_core::{Runtime, Tensor};
-/// use zyx_io::npy;
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::io::npy;
+/// use zyx::Tensor;
+/// let device = zyx::device()?;
 /// let file = std::env::temp_dir().join(format!("doc-{}.npy", std::process::id()));
 /// npy::save(&Tensor::new([[1i32, 2], [3, 4]], &device)?, &file)?;
 /// assert_eq!(npy::load(&file, &device)?.to_vec::<i32>()?, [1, 2, 3, 4]);
 /// # std::fs::remove_file(file).unwrap();
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -40,14 +40,14 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
 /// Writes an array, computing it if need be.
 ///
 /// ```
-/// # use zyx_core::{Runtime, Tensor};
-/// # use zyx_io::npy;
-/// # let device = Runtime::default().device("reference")?;
+/// # use zyx::io::npy;
+/// # use zyx::Tensor;
+/// # let device = zyx::runtime().device("reference")?;
 /// let file = std::env::temp_dir().join(format!("doc-save-{}.npy", std::process::id()));
 /// npy::save(&Tensor::new([1i32, 2], &device)?, &file)?;
 /// assert_eq!(npy::load(&file, &device)?.to_vec::<i32>()?, [1, 2]);
 /// # std::fs::remove_file(file).unwrap();
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -61,12 +61,12 @@ pub fn save(tensor: &Tensor, file: impl AsRef<Path>) -> Result<()> {
 /// The array in the bytes of a file.
 ///
 /// ```
-/// # use zyx_core::{Runtime, Tensor};
-/// # use zyx_io::npy;
-/// # let device = Runtime::default().device("reference")?;
+/// # use zyx::io::npy;
+/// # use zyx::Tensor;
+/// # let device = zyx::runtime().device("reference")?;
 /// let bytes = npy::to_bytes(&Tensor::new([1i32, 2], &device)?)?;
 /// assert_eq!(npy::from_bytes(&bytes, &device)?.to_vec::<i32>()?, [1, 2]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -79,11 +79,11 @@ pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<Tensor> {
 /// The bytes of a file with this array.
 ///
 /// ```
-/// # use zyx_core::{Runtime, Tensor};
-/// # let device = Runtime::default().device("reference")?;
-/// let bytes = zyx_io::npy::to_bytes(&Tensor::new([1u8, 2], &device)?)?;
+/// # use zyx::Tensor;
+/// # let device = zyx::runtime().device("reference")?;
+/// let bytes = zyx::io::npy::to_bytes(&Tensor::new([1u8, 2], &device)?)?;
 /// assert_eq!((&bytes[..6], bytes.len()), (&b"\x93NUMPY"[..], 128 + 2));
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors

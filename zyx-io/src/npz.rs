@@ -13,14 +13,14 @@ use zyx_core::{Device, Result, Tensor, files};
 /// Reads all arrays of an archive, compressed or not, by name.
 ///
 /// ```
-/// use zyx_core::{Runtime, Tensor};
-/// use zyx_io::npz;
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::io::npz;
+/// use zyx::Tensor;
+/// let device = zyx::device()?;
 /// let file = std::env::temp_dir().join(format!("doc-{}.npz", std::process::id()));
 /// npz::save(&[("x".to_owned(), Tensor::new([1f32, 2.0], &device)?)].into(), &file)?;
 /// assert_eq!(npz::load(&file, &device)?["x"].to_vec::<f32>()?, [1.0, 2.0]);
 /// # std::fs::remove_file(file).unwrap();
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -35,15 +35,15 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, 
 /// As [`load`], with another limit on the bytes of all arrays together, unpacked.
 ///
 /// ```
-/// use zyx_core::{DType, Runtime, Tensor};
-/// use zyx_io::npz;
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::io::npz;
+/// use zyx::{DType, Tensor};
+/// let device = zyx::device()?;
 /// let file = std::env::temp_dir().join(format!("doc-limit-{}.npz", std::process::id()));
 /// npz::save(&[("x".to_owned(), Tensor::ones([1000], DType::F32, &device))].into(), &file)?;
 /// assert!(npz::load_at_most(&file, 4000, &device).is_err());
 /// assert_eq!(npz::load_at_most(&file, 5000, &device)?.len(), 1);
 /// # std::fs::remove_file(file).unwrap();
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -61,14 +61,14 @@ pub fn load_at_most(
 /// Writes arrays by name, uncompressed, computing them if need be.
 ///
 /// ```
-/// # use zyx_core::{Runtime, Tensor};
-/// # use zyx_io::npz;
-/// # let device = Runtime::default().device("reference")?;
+/// # use zyx::io::npz;
+/// # use zyx::Tensor;
+/// # let device = zyx::runtime().device("reference")?;
 /// let file = std::env::temp_dir().join(format!("doc-save-{}.npz", std::process::id()));
 /// npz::save(&[("x".to_owned(), Tensor::new([1i32, 2], &device)?)].into(), &file)?;
 /// assert_eq!(npz::load(&file, &device)?["x"].to_vec::<i32>()?, [1, 2]);
 /// # std::fs::remove_file(file).unwrap();
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -82,12 +82,12 @@ pub fn save(tensors: &BTreeMap<String, Tensor>, file: impl AsRef<Path>) -> Resul
 /// The arrays of an archive that was read already.
 ///
 /// ```
-/// # use zyx_core::{Runtime, Tensor};
-/// # use zyx_io::npz;
-/// # let device = Runtime::default().device("reference")?;
+/// # use zyx::io::npz;
+/// # use zyx::Tensor;
+/// # let device = zyx::runtime().device("reference")?;
 /// let bytes = npz::to_bytes(&[("x".to_owned(), Tensor::new([1i32, 2], &device)?)].into())?;
 /// assert_eq!(npz::from_bytes(&bytes, &device)?["x"].to_vec::<i32>()?, [1, 2]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -100,12 +100,12 @@ pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<BTreeMap<String, Tens
 /// The bytes of an archive with these arrays.
 ///
 /// ```
-/// # use zyx_core::{Runtime, Tensor};
-/// # use zyx_io::npz;
-/// # let device = Runtime::default().device("reference")?;
+/// # use zyx::io::npz;
+/// # use zyx::Tensor;
+/// # let device = zyx::runtime().device("reference")?;
 /// let bytes = npz::to_bytes(&[("x".to_owned(), Tensor::new([1i32, 2], &device)?)].into())?;
 /// assert_eq!(bytes[..4], *b"PK\x03\x04");
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors

@@ -31,13 +31,12 @@ const CONSTANT: u64 = 64 << 10;
 /// Reads all tensors of a file, by name.
 ///
 /// ```
-/// use zyx_core::Runtime;
-/// use zyx_io::pytorch;
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::io::pytorch;
+/// let device = zyx::device()?;
 /// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.pt");
 /// let tensors = pytorch::load(file, &device)?;
 /// assert_eq!(tensors["model.weight"].shape().dims(), [3, 2]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -56,13 +55,12 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, 
 /// times the file if that is more.
 ///
 /// ```
-/// use zyx_core::Runtime;
-/// use zyx_io::pytorch;
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::io::pytorch;
+/// let device = zyx::device()?;
 /// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.pt");
 /// assert!(pytorch::load_at_most(file, 100, &device).is_err());
 /// assert!(pytorch::load_at_most(file, 10_000, &device).is_ok());
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -80,13 +78,12 @@ pub fn load_at_most(
 /// The tensors of a file that was read already.
 ///
 /// ```
-/// use zyx_core::Runtime;
-/// use zyx_io::pytorch;
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::io::pytorch;
+/// let device = zyx::device()?;
 /// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.pt");
 /// let bytes = std::fs::read(file).unwrap();
 /// assert!(pytorch::from_bytes(&bytes, &device)?.contains_key("model.bias"));
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors

@@ -52,7 +52,7 @@ const SAVERS: [(&str, Save, Load); 4] = [
         |d, n, file| {
             let (model, optimizer) = checkpoint(d);
             let counters = [("n".to_owned(), n as i64)].into();
-            Checkpoint { counters }.save(&model, &optimizer, file)
+            Checkpoint { counters, ..Checkpoint::default() }.save(&model, &optimizer, file)
         },
         |d, file| {
             let (model, mut optimizer) = checkpoint(d);

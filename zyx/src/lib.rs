@@ -48,14 +48,16 @@ pub use defaults::{
 #[doc(inline)]
 pub use zyx_core::Trace;
 #[doc(inline)]
+pub use zyx_core::einsum;
+#[doc(inline)]
 pub use zyx_core::{
     Attention, Axes, BatchNorm, CallNote, Class, Conv1dOptions, Conv2dOptions, Conv3dOptions,
     ConvTransposeOptions, CrossEntropy, Ctc, DType, Device, DeviceInfo, DeviceKind, EinsumPath,
     Element, Error, Explanation, FftNorm, Float8, HostView, Index, Indexing, Interpolation, Jit,
     KernelNote, LaunchNote, MatrixNorm, MultiMargin, Nested, Operand, Operands, PadMode, Param,
     Pending, PoissonNll, Pool, Pool2d, ProgramTime, QuantizedMatrix, Reduction, Result, Rng,
-    Runtime, Scalar, ScatterReduce, Shape, Speeds, Stats, Stft, Tensor, TripletMargin, Tuned,
-    Tuning, Unique, ValueNote,
+    Runtime, Scalar, ScatterReduce, Shape, SliceRange, Speeds, Stats, Stft, Tensor, TripletMargin,
+    Tuned, Tuning, Unique, ValueNote,
 };
 pub use zyx_data as data;
 #[cfg(feature = "io")]
@@ -71,7 +73,7 @@ pub mod internals {
     //!
     //! They are the modules of `zyx-core`, whose documentation says in which order to read them. Programs that use
     //! tensors need none of them, and they change more often than the rest of this crate.
-    pub use zyx_core::{BinaryOp, DTypeSet, Reference, TernaryOp, UnaryOp};
+    pub use zyx_core::{BinaryOp, DTypeSet, Reference, TernaryOp, UnaryOp, attribute};
     pub use zyx_core::{
         affine, autodiff, cmath, codegen, decompose, dtype, error, files, hal, ir, legalize, ops,
         passes, prepare, reference, runtime, scalar, shape, tensor, tune,

@@ -7,14 +7,14 @@ use zyx_core::{Result, Rng, Shape, Tensor};
 /// The last axes of a batch as axes of one event: its numbers are independent.
 ///
 /// ```
-/// use zyx_core::{Runtime, Tensor};
-/// use zyx_nn::distributions::{Distribution, Independent, Normal};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::distributions::{Distribution, Independent, Normal};
+/// use zyx::Tensor;
+/// let device = zyx::device()?;
 /// let x = Tensor::new([[0f32, 1.0, 2.0], [3.0, 4.0, 5.0]], &device)?;
 /// let law = Independent::new(Normal::new(&x, &x.ones_like())?, 1)?;
 /// assert_eq!((law.batch_shape().dims(), law.event_shape().dims()), (&[2][..], &[3][..]));
 /// assert_eq!(law.log_prob(&x)?.shape().dims(), [2]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Independent {
@@ -111,15 +111,15 @@ impl Distribution for Independent {
 /// Values of a distribution, mapped by transforms one after the other.
 ///
 /// ```
-/// use zyx_core::{Rng, Runtime, Tensor};
-/// use zyx_nn::distributions::{Distribution, LogNormal, Normal, Transform, TransformedDistribution};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::distributions::{Distribution, LogNormal, Normal, Transform, TransformedDistribution};
+/// use zyx::{Rng, Tensor};
+/// let device = zyx::device()?;
 /// let (loc, scale) = (Tensor::new(0f64, &device)?, Tensor::new(1f64, &device)?);
 /// let law = TransformedDistribution::new(Normal::new(&loc, &scale)?, vec![Transform::Exp])?;
 /// let x = Tensor::new([0.5f64, 2.0], &device)?;
 /// let difference = law.log_prob(&x)? - LogNormal::new(&loc, &scale)?.log_prob(&x)?;
 /// assert!(difference.abs().max(..)?.item::<f64>()? < 1e-12);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct TransformedDistribution {
@@ -246,13 +246,13 @@ impl Distribution for TransformedDistribution {
 /// numbers. `loc` and `scale` broadcast, with vectors along the last axis.
 ///
 /// ```
-/// use zyx_core::{Rng, Runtime, Tensor};
-/// use zyx_nn::distributions::{Distribution, logistic_normal};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::distributions::{Distribution, logistic_normal};
+/// use zyx::{Rng, Tensor};
+/// let device = zyx::device()?;
 /// let loc = Tensor::new([0f32, 1.0], &device)?;
 /// let x = logistic_normal(&loc, &loc.ones_like())?.sample(&[], &mut Rng::seed(1))?;
 /// assert!((x.sum(..)?.item::<f32>()? - 1.0).abs() < 1e-6);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -265,14 +265,14 @@ pub fn logistic_normal(loc: &Tensor, scale: &Tensor) -> Result<TransformedDistri
 /// A mixture: components along the last axis of a batch, of which a class number chooses one.
 ///
 /// ```
-/// use zyx_core::{Runtime, Tensor};
-/// use zyx_nn::distributions::{Categorical, Distribution, MixtureSameFamily, Normal};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::distributions::{Categorical, Distribution, MixtureSameFamily, Normal};
+/// use zyx::Tensor;
+/// let device = zyx::device()?;
 /// let loc = Tensor::new([-1f32, 3.0], &device)?;
 /// let weights = Categorical::new(&loc.zeros_like())?;
 /// let law = MixtureSameFamily::new(weights, Normal::new(&loc, &loc.ones_like())?)?;
 /// assert_eq!(law.mean()?.item::<f32>()?, 1.0);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct MixtureSameFamily {

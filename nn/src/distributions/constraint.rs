@@ -9,12 +9,12 @@ const SIMPLEX_TOLERANCE: f64 = 1e-6;
 /// A set of numbers, vectors or matrices.
 ///
 /// ```
-/// use zyx_core::{Runtime, Tensor};
-/// use zyx_nn::distributions::Constraint;
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::distributions::Constraint;
+/// use zyx::Tensor;
+/// let device = zyx::device()?;
 /// let x = Tensor::new([-1f32, 0.0, 2.0], &device)?;
 /// assert_eq!(Constraint::NonNegative.check(&x)?.to_vec::<bool>()?, [false, true, true]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -60,7 +60,7 @@ impl Constraint {
     /// matrices.
     ///
     /// ```
-    /// use zyx_nn::distributions::Constraint;
+    /// use zyx::distributions::Constraint;
     /// assert_eq!(Constraint::Simplex.event_rank(), 1);
     /// ```
     pub fn event_rank(&self) -> usize {

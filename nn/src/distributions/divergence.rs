@@ -32,13 +32,13 @@ macro_rules! divergences {
 /// `log p(x) - log q(x)`, of the batch shape. Infinite where `p` has values that `q` has not.
 ///
 /// ```
-/// use zyx_core::{Runtime, Tensor};
-/// use zyx_nn::distributions::{Exponential, kl_divergence};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::distributions::{Exponential, kl_divergence};
+/// use zyx::Tensor;
+/// let device = zyx::device()?;
 /// let rate = |x: f64| Exponential::new(&Tensor::new(x, &device)?);
 /// let divergence = kl_divergence(&rate(1.0)?, &rate(2.0)?)?.item::<f64>()?;
 /// assert!((divergence - (1.0 - 2f64.ln())).abs() < 1e-12);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors

@@ -98,12 +98,12 @@ fn gamma_density(a: &Tensor, x: &Tensor) -> Result<Tensor> {
 /// of this and [`igammac`] is exact to some 1e-5 of itself in `f32`, 1e-12 in `f64`.
 ///
 /// ```
-/// use zyx_core::{Runtime, Tensor};
-/// use zyx_nn::distributions::igamma;
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::distributions::igamma;
+/// use zyx::Tensor;
+/// let device = zyx::device()?;
 /// let p = igamma(&Tensor::new(1f64, &device)?, &Tensor::new(2f64, &device)?)?.item::<f64>()?;
 /// assert!((p - (1.0 - (-2f64).exp())).abs() < 1e-12);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -117,12 +117,12 @@ pub fn igamma(a: &Tensor, x: &Tensor) -> Result<Tensor> {
 /// The regularised upper incomplete gamma function: 1 minus [`igamma`], exact where that is near 1.
 ///
 /// ```
-/// use zyx_core::{Runtime, Tensor};
-/// use zyx_nn::distributions::igammac;
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::distributions::igammac;
+/// use zyx::Tensor;
+/// let device = zyx::device()?;
 /// let q = igammac(&Tensor::new(1f64, &device)?, &Tensor::new(50f64, &device)?)?.item::<f64>()?;
 /// assert!((q / (-50f64).exp() - 1.0).abs() < 1e-12);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors

@@ -86,14 +86,14 @@ impl Law {
     /// [`Jit`](zyx_core::Jit) have no elements to read and are not.
     ///
     /// ```
-    /// use zyx_core::{Runtime, Tensor};
-    /// use zyx_nn::distributions::{Distribution, Law};
-    /// let device = Runtime::default().device("reference")?;
+    /// use zyx::distributions::{Distribution, Law};
+    /// use zyx::Tensor;
+    /// let device = zyx::device()?;
     /// let rate = Tensor::new([1f32, 2.0], &device)?;
     /// let law = Law::by_name("Exponential", &[&rate], true)?;
     /// assert_eq!(law.mean()?.to_vec::<f32>()?, [1.0, 0.5]);
     /// assert!(Law::by_name("Exponential", &[&-rate], true).is_err());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl Law {
     /// Names of the families, each with the names of its parameters.
     ///
     /// ```
-    /// use zyx_nn::distributions::Law;
+    /// use zyx::distributions::Law;
     /// assert!(Law::families().any(|family| family == ("Normal", &["loc", "scale"])));
     /// ```
     pub fn families() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
@@ -185,12 +185,12 @@ impl Law {
     /// The parameters in their order, expanded to the batch shape.
     ///
     /// ```
-    /// use zyx_core::{Runtime, Tensor};
-    /// use zyx_nn::distributions::Law;
-    /// let device = Runtime::default().device("reference")?;
+    /// use zyx::distributions::Law;
+    /// use zyx::Tensor;
+    /// let device = zyx::device()?;
     /// let law = Law::by_name("Poisson", &[&Tensor::new(3f32, &device)?], true)?;
     /// assert_eq!(law.parameters()[0].item::<f32>()?, 3.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn parameters(&self) -> &[Tensor] {
         &self.parameters

@@ -102,9 +102,9 @@ macro_rules! laws {
             /// depends on an input of a traced function is not.
             ///
             /// ```
-            /// use zyx_core::{Rng, Runtime, Tensor};
-            #[doc = concat!("use zyx_nn::distributions::{Distribution, ", stringify!($name), "};")]
-            /// let device = Runtime::default().device("reference")?;
+            /// use zyx::{Rng, Tensor};
+            #[doc = concat!("use zyx::distributions::{Distribution, ", stringify!($name), "};")]
+            /// let device = zyx::device()?;
             #[doc = concat!("let law = ", stringify!($name), "::new(")]
             $(#[doc = concat!("    &Tensor::new(", stringify!($example), ", &device)?,")])*
             /// )?;
@@ -113,7 +113,7 @@ macro_rules! laws {
             /// assert_eq!(x.shape()[0], 5);
             /// let p = law.log_prob(&x)?;
             /// assert!(p.shape().dims() == [5] && p.to_vec::<f32>()?.iter().all(|p| !p.is_nan()));
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors
@@ -128,12 +128,12 @@ macro_rules! laws {
             /// they are outside their sets, results mean nothing.
             ///
             /// ```
-            /// use zyx_core::{Runtime, Tensor};
-            /// use zyx_nn::distributions::Exponential;
-            /// let device = Runtime::default().device("reference")?;
+            /// use zyx::distributions::Exponential;
+            /// use zyx::Tensor;
+            /// let device = zyx::device()?;
             /// let rate = Tensor::new(-1f32, &device)?;
             /// assert!(Exponential::new(&rate).is_err() && Exponential::unchecked(&rate).is_ok());
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors

@@ -1,9 +1,9 @@
 //! Probability distributions whose parameters are tensors.
 //!
 //! ```
-//! use zyx_core::{Rng, Runtime, Tensor};
-//! use zyx_nn::distributions::{Distribution, Normal, kl_divergence};
-//! let device = Runtime::default().device("reference")?;
+//! use zyx::distributions::{Distribution, Normal, kl_divergence};
+//! use zyx::{Rng, Tensor};
+//! let device = zyx::device()?;
 //! let (loc, scale) = (Tensor::new([0f32, 3.0], &device)?, Tensor::new(2f32, &device)?);
 //! let posterior = Normal::new(&loc.tracked(), &scale)?;
 //! // Samples have gradients by the parameters: reparameterisation.
@@ -12,7 +12,7 @@
 //! let prior = Normal::new(&loc.zeros_like(), &scale.ones_like())?;
 //! let divergence = kl_divergence(&posterior, &prior)?;
 //! assert_eq!(divergence.shape().dims(), [2]);
-//! # Ok::<(), zyx_core::Error>(())
+//! # Ok::<(), zyx::Error>(())
 //! ```
 //!
 //! [`Distribution`] says what there is of each. Thirty-two families are rows of one table
@@ -204,13 +204,13 @@ pub(crate) fn refuse(op: &'static str, reason: String) -> Error {
 /// Log odds of probabilities: `log(p / (1 - p))`, infinite at 0 and 1.
 ///
 /// ```
-/// use zyx_core::{Rng, Runtime, Tensor};
-/// use zyx_nn::distributions::{Bernoulli, Distribution, logits_of};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::distributions::{Bernoulli, Distribution, logits_of};
+/// use zyx::{Rng, Tensor};
+/// let device = zyx::device()?;
 /// let p = Tensor::new([0f32, 0.5, 1.0], &device)?;
 /// let coins = Bernoulli::new(&logits_of(&p))?;
 /// assert_eq!(coins.mean()?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[track_caller]
 pub fn logits_of(probabilities: &Tensor) -> Tensor {

@@ -7,9 +7,9 @@ use zyx_core::{Result, Tensor};
 /// A differentiable map, one to one but for `Abs` and `Softmax`.
 ///
 /// ```
-/// use zyx_core::{Runtime, Tensor};
-/// use zyx_nn::distributions::Transform;
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::distributions::Transform;
+/// use zyx::Tensor;
+/// let device = zyx::device()?;
 /// let x = Tensor::new([0f64, 1.0], &device)?;
 /// let both = Transform::Compose(vec![Transform::Exp, Transform::Power(Tensor::new(2f64, &device)?)]);
 /// let y = both.forward(&x)?;
@@ -17,7 +17,7 @@ use zyx_core::{Result, Tensor};
 /// assert!(both.inverse(&y)?.sub(&x)?.abs().max(..)?.item::<f64>()? < 1e-12);
 /// let log = both.log_abs_det_jacobian(&x, &y)?.to_vec::<f64>()?;
 /// assert!((log[1] - (2.0 + 2f64.ln())).abs() < 1e-12);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -54,7 +54,7 @@ impl Transform {
     /// Number of trailing axes that are mapped together: 0, or 1 for vectors.
     ///
     /// ```
-    /// use zyx_nn::distributions::Transform;
+    /// use zyx::distributions::Transform;
     /// assert_eq!(Transform::StickBreaking.event_rank(), 1);
     /// ```
     pub fn event_rank(&self) -> usize {
@@ -94,7 +94,7 @@ impl Transform {
             Softmax => x.softmax(-1),
             StickBreaking => {
                 // Share i of the rest of the stick is the sigmoid of x_i - log(n - i).
-                let share = (x - rest_logs(x)?).sigmoid();
+                let share = x.sub(rest_logs(x)?)?.sigmoid();
                 let left = (-&share + 1.0).cumprod(-1)?;
                 let one = left.slice(-1, ..1)?.ones_like();
                 let before = Tensor::cat(&[&one, &left], -1)?;
@@ -124,7 +124,7 @@ impl Transform {
                 let shares = y.slice(-1, ..n)?;
                 let left = -shares.cumsum(-1)? + 1.0;
                 let x = shares.log() - left.log();
-                Ok(&x + rest_logs(&x)?)
+                x.add(rest_logs(&x)?)
             }
             Compose(parts) => parts.iter().rev().try_fold(y.clone(), |y, part| part.inverse(&y)),
         })
@@ -149,7 +149,7 @@ impl Transform {
                 Err(super::refuse("log_abs_det_jacobian", reason))
             }
             StickBreaking => {
-                let x = x - rest_logs(x)?;
+                let x = x.sub(rest_logs(x)?)?;
                 let shares = y.slice(-1, ..last(y)? - 1)?;
                 (shares.log() - (-&x).softplus() - x).sum(-1)
             }

@@ -70,9 +70,9 @@ impl AsRef<[u8]> for Part {
 /// (`model.safetensors.index.json`), or of a folder that has `model.safetensors` or that index.
 ///
 /// ```
-/// use zyx_nn::safetensors;
-/// use zyx_core::{DType, Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::nn::safetensors;
+/// use zyx::{DType, Tensor};
+/// let device = zyx::device()?;
 /// let path = std::env::temp_dir().join(format!("lazy-{}.safetensors", std::process::id()));
 /// let tensors = [("x".to_owned(), Tensor::new([1f32, 2.0], &device)?)].into();
 /// safetensors::save(&tensors, &path)?;
@@ -81,7 +81,7 @@ impl AsRef<[u8]> for Part {
 /// assert_eq!(file.dtype("x"), Some(DType::F32));
 /// assert_eq!(file.load("x", &device)?.to_vec::<f32>()?, [1.0, 2.0]);
 /// # std::fs::remove_file(path).unwrap();
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// A tensor that an index does not list is there all the same, if one of the files has it.
@@ -111,16 +111,16 @@ pub fn open(file: impl AsRef<Path>) -> Result<LazyFile> {
 /// the system then ends a program that looks at what is gone.
 ///
 /// ```
-/// use zyx_nn::safetensors;
+/// use zyx::nn::safetensors;
+/// use zyx::Tensor;
 /// use std::sync::Arc;
-/// use zyx_core::{Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// let device = zyx::device()?;
 /// let tensors = [("x".to_owned(), Tensor::new([1f32, 2.0], &device)?)].into();
 /// // Or of the crate memmap2: `unsafe { memmap2::Mmap::map(&file)? }`.
 /// let bytes: Vec<u8> = safetensors::to_bytes(&tensors)?;
 /// let file = safetensors::open_owner(Arc::new(bytes))?;
 /// assert_eq!(file.load("x", &device)?.to_vec::<f32>()?, [1.0, 2.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -248,16 +248,16 @@ impl LazyFile {
     /// The names of all tensors, in alphabetical order.
     ///
     /// ```
-    /// # use zyx_nn::safetensors;
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::safetensors;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let path = std::env::temp_dir().join(format!("lazy-names-{}.safetensors", std::process::id()));
     /// # let x = Tensor::new([[1f32, 2.0]], &device)?;
     /// # safetensors::save(&[("x".to_owned(), x)].into(), &path)?;
     /// let file = safetensors::open(&path)?;
     /// assert_eq!(file.names().collect::<Vec<_>>(), ["x"]);
     /// # std::fs::remove_file(path).unwrap();
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(|(name, _)| name.as_str())
@@ -266,9 +266,9 @@ impl LazyFile {
     /// The dtype that a tensor is read in; that of eight-bit floats is `f32`.
     ///
     /// ```
-    /// # use zyx_nn::safetensors;
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::safetensors;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let path = std::env::temp_dir().join(format!("lazy-dtype-{}.safetensors", std::process::id()));
     /// # let x = Tensor::new([[1f32, 2.0]], &device)?;
     /// # safetensors::save(&[("x".to_owned(), x)].into(), &path)?;
@@ -276,7 +276,7 @@ impl LazyFile {
     /// assert_eq!(file.dtype("x"), Some(DType::F32));
     /// assert_eq!(file.dtype("y"), None);
     /// # std::fs::remove_file(path).unwrap();
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn dtype(&self, name: &str) -> Option<DType> {
         self.entry(name).map(|(_, info)| header::read_dtype(info))
@@ -285,16 +285,16 @@ impl LazyFile {
     /// The extents of a tensor.
     ///
     /// ```
-    /// # use zyx_nn::safetensors;
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::safetensors;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let path = std::env::temp_dir().join(format!("lazy-shape-{}.safetensors", std::process::id()));
     /// # let x = Tensor::new([[1f32, 2.0]], &device)?;
     /// # safetensors::save(&[("x".to_owned(), x)].into(), &path)?;
     /// let file = safetensors::open(&path)?;
     /// assert_eq!(file.shape("x"), Some([1, 2].into()));
     /// # std::fs::remove_file(path).unwrap();
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn shape(&self, name: &str) -> Option<Shape> {
         self.entry(name).map(|(_, info)| Shape::from(&info.shape[..]))
@@ -303,9 +303,9 @@ impl LazyFile {
     /// Reads a tensor. Eight-bit floats stay codes of a byte each until they are computed with.
     ///
     /// ```
-    /// # use zyx_nn::safetensors;
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::nn::safetensors;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// # let path = std::env::temp_dir().join(format!("lazy-load-{}.safetensors", std::process::id()));
     /// # let x = Tensor::new([[1f32, 2.0]], &device)?;
     /// # safetensors::save(&[("x".to_owned(), x)].into(), &path)?;
@@ -313,7 +313,7 @@ impl LazyFile {
     /// assert_eq!(file.load("x", &device)?.to_vec::<f32>()?, [1.0, 2.0]);
     /// assert!(file.load("y", &device).is_err());
     /// # std::fs::remove_file(path).unwrap();
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -22,16 +22,16 @@ use zyx_core::{Device, Error, Float8, Result, Tensor, files};
 /// Writes tensors to a file, computing them if need be.
 ///
 /// ```
-/// use zyx_nn::safetensors;
-/// use zyx_core::{Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::nn::safetensors;
+/// use zyx::Tensor;
+/// let device = zyx::device()?;
 /// let file = std::env::temp_dir().join(format!("doc-{}.safetensors", std::process::id()));
 /// let tensors = [("x".to_owned(), Tensor::new([1f32, 2.0], &device)?)].into();
 /// safetensors::save(&tensors, &file)?;
 /// let read = safetensors::load(&file, &device)?;
 /// assert_eq!(read["x"].to_vec::<f32>()?, [1.0, 2.0]);
 /// # std::fs::remove_file(file).unwrap();
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -45,16 +45,16 @@ pub fn save(tensors: &BTreeMap<String, Tensor>, file: impl AsRef<Path>) -> Resul
 /// Writes tensors to a file, those that `float8` names as eight-bit floats, a quarter of `f32`.
 ///
 /// ```
-/// use zyx_nn::safetensors;
-/// use zyx_core::{Float8, Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::nn::safetensors;
+/// use zyx::{Float8, Tensor};
+/// let device = zyx::device()?;
 /// let file = std::env::temp_dir().join(format!("float8-{}.safetensors", std::process::id()));
 /// let tensors = [("x".to_owned(), Tensor::new([1f32, 0.3], &device)?)].into();
 /// safetensors::save_float8(&tensors, &[("x".to_owned(), Float8::E4M3)].into(), &file)?;
 /// let read = safetensors::load(&file, &device)?;
 /// assert_eq!(read["x"].to_vec::<f32>()?, [1.0, 0.3125]);
 /// # std::fs::remove_file(file).unwrap();
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -78,16 +78,16 @@ pub fn save_float8(
 /// Eight-bit floats stay codes of a byte each, which become `f32` where they are computed with.
 ///
 /// ```
-/// # use zyx_nn::safetensors;
-/// # use zyx_core::{Runtime, Tensor};
-/// # let device = Runtime::default().device("reference")?;
+/// # use zyx::nn::safetensors;
+/// # use zyx::Tensor;
+/// # let device = zyx::runtime().device("reference")?;
 /// # let file = std::env::temp_dir().join(format!("load-{}.safetensors", std::process::id()));
 /// # let tensors = [("x".to_owned(), Tensor::new([1f32, 2.0], &device)?)].into();
 /// # safetensors::save(&tensors, &file)?;
 /// let tensors = safetensors::load(&file, &device)?;
 /// assert_eq!(tensors["x"].to_vec::<f32>()?, [1.0, 2.0]);
 /// # std::fs::remove_file(file).unwrap();
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -102,14 +102,14 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, 
 /// The bytes of a file with these tensors.
 ///
 /// ```
-/// # use zyx_nn::safetensors;
-/// # use zyx_core::{Runtime, Tensor};
-/// # let device = Runtime::default().device("reference")?;
+/// # use zyx::nn::safetensors;
+/// # use zyx::Tensor;
+/// # let device = zyx::runtime().device("reference")?;
 /// let tensors = [("x".to_owned(), Tensor::new([1f32, 2.0], &device)?)].into();
 /// let bytes = safetensors::to_bytes(&tensors)?;
 /// let read = safetensors::from_bytes(&bytes, &device)?;
 /// assert_eq!(read["x"].to_vec::<f32>()?, [1.0, 2.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -123,14 +123,14 @@ pub fn to_bytes(tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u8>> {
 /// Writes what [`to_bytes`] gives, piece by piece, so the host never holds all of it.
 ///
 /// ```
-/// # use zyx_nn::safetensors;
-/// # use zyx_core::{Runtime, Tensor};
-/// # let device = Runtime::default().device("reference")?;
+/// # use zyx::nn::safetensors;
+/// # use zyx::Tensor;
+/// # let device = zyx::runtime().device("reference")?;
 /// let tensors = [("x".to_owned(), Tensor::new([1f32, 2.0], &device)?)].into();
 /// let mut bytes = Vec::new();
 /// safetensors::write_to(&tensors, &mut bytes)?;
 /// assert_eq!(bytes, safetensors::to_bytes(&tensors)?);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors
@@ -187,14 +187,14 @@ impl Content {
 /// The tensors of a file that was read already.
 ///
 /// ```
-/// # use zyx_nn::safetensors;
-/// # use zyx_core::{Runtime, Tensor};
-/// # let device = Runtime::default().device("reference")?;
+/// # use zyx::nn::safetensors;
+/// # use zyx::Tensor;
+/// # let device = zyx::runtime().device("reference")?;
 /// let tensors = [("x".to_owned(), Tensor::new([1f32, 2.0], &device)?)].into();
 /// let bytes = safetensors::to_bytes(&tensors)?;
 /// let read = safetensors::from_bytes(&bytes, &device)?;
 /// assert_eq!(read["x"].to_vec::<f32>()?, [1.0, 2.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors

@@ -50,7 +50,7 @@ const SMALL: usize = 1024;
 /// An extent of an input of an exported function: a number, or a name of what is known when the model runs.
 ///
 /// ```
-/// use zyx_onnx::Dim;
+/// use zyx::onnx::Dim;
 /// let dims: [Dim; 2] = ["batch".into(), 784.into()];
 /// assert_eq!(dims[0], Dim::Named("batch".to_owned()));
 /// ```
@@ -83,10 +83,10 @@ struct Input {
 /// A function of tensors on its way to an ONNX model: what is said of it before it is traced.
 ///
 /// ```
-/// use zyx_core::{DType, Runtime, Tensor};
-/// use zyx_onnx::{Export, Model};
+/// use zyx::onnx::{Export, Model};
+/// use zyx::{DType, Tensor};
 ///
-/// let device = Runtime::default().device("reference")?;
+/// let device = zyx::device()?;
 /// let weight = Tensor::new([[1f32, 2.0], [3.0, 4.0], [5.0, 6.0]], &device)?;
 /// let model = Export::new(&device)
 ///     .input("x", DType::F32, ["batch".into(), 3.into()])
@@ -98,7 +98,7 @@ struct Input {
 /// assert_eq!(model.inputs()[0].to_string(), "x: f32 [batch, 3]");
 /// let y = model.run([("x", Tensor::new([[1f32, 0.0, -1.0]], &device)?)])?.remove(0);
 /// assert_eq!(y.to_vec::<f32>()?, [0.0, 0.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # What is written

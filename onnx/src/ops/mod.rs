@@ -354,7 +354,7 @@ pub(crate) fn find(domain: &str, name: &str, version: i64) -> Option<&'static Op
 /// Domain (empty for the standard's own), name and first version of every operator.
 ///
 /// ```
-/// assert!(zyx_onnx::operators().any(|row| row == ("", "Add", 1)));
+/// assert!(zyx::onnx::operators().any(|row| row == ("", "Add", 1)));
 /// ```
 pub fn operators() -> impl Iterator<Item = (&'static str, &'static str, i64)> {
     OPERATORS.iter().map(|row| (row.domain, row.name, row.since))

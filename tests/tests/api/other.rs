@@ -143,7 +143,7 @@ fn places() -> Vec<Call> {
         "Rng::key" |s| told(s.draws.key());
         "Rng::counter" |s| told(s.draws.counter());
         "Rng::split" |s| told(s.draws.split().next_u64());
-        "Rng::next_u64" |s| told(s.draws.next_u64());
+        "Rng::next_u64" |s| told((s.draws.next_u64(), s.draws.next_f64()));
         "Rng::below" |s| {
             let n = s.size() as u64;
             let x = s.draws.below(n);

@@ -39,6 +39,22 @@ impl Entries {
         &self.0[position as usize / PIECE][position as usize % PIECE]
     }
 
+    /// The positions of the inputs of an alias's rule, in order; without those at the end that lead to no target.
+    pub(super) fn inputs(&self, entry: &Entry) -> Vec<u32> {
+        let mut inputs = vec![entry.sources[1]];
+        let mut rest = entry.sources[2];
+        while rest != NOWHERE {
+            let last = self.get(rest);
+            if !last.expr.as_ref().is_some_and(Expr::is_list) {
+                inputs.push(rest);
+                break;
+            }
+            inputs.push(last.sources[1]);
+            rest = last.sources[2];
+        }
+        inputs
+    }
+
     /// Whether a target is reached from there.
     pub(super) fn leads(&self, position: u32) -> bool {
         position != NOWHERE && self.get(position).leads

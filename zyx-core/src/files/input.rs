@@ -151,9 +151,9 @@ fn wait() -> io::Result<()> {
 /// ```
 /// let file = std::env::temp_dir().join(format!("zyx-read-{}", std::process::id()));
 /// std::fs::write(&file, b"bytes").unwrap();
-/// assert_eq!(zyx_core::files::read(&file)?, b"bytes");
+/// assert_eq!(zyx::internals::files::read(&file)?, b"bytes");
 /// # std::fs::remove_file(file).unwrap();
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// # Errors

@@ -97,11 +97,18 @@ pub(crate) struct GradientRule {
     pub(crate) apply: Box<Rule>,
     /// Tensors that the function captured, if its author lists them. They do not count as held by the program.
     pub(crate) held: Arc<[Tensor]>,
+    /// Whether the node only lists inputs for the rule of another node. Then `apply` is never called.
+    pub(crate) is_list: bool,
 }
 
 impl GradientRule {
     pub(crate) fn new(apply: Box<Rule>) -> GradientRule {
-        GradientRule { apply, held: Arc::default() }
+        GradientRule { apply, held: Arc::default(), is_list: false }
+    }
+
+    /// The rule of a node that lists inputs for the rule of another node.
+    pub(crate) fn of_list() -> GradientRule {
+        GradientRule { is_list: true, ..GradientRule::new(Box::new(|_, _, _| Ok(Vec::new()))) }
     }
 }
 

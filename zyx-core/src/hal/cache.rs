@@ -37,7 +37,7 @@ const LOOKS: usize = 100;
 /// A cache of compiled programs.
 ///
 /// ```
-/// use zyx_core::hal::DiskCache;
+/// use zyx::internals::hal::DiskCache;
 /// let cache = DiskCache::new("example", "device, driver, compiler and options");
 /// cache.store("source", b"binary");
 /// assert!(cache.load("source").is_none_or(|binary| binary == b"binary"));
@@ -241,7 +241,7 @@ fn create(path: &Path) -> io::Result<File> {
 /// A link to a file is refused. Where systems have no such modes everything is accepted.
 ///
 /// ```
-/// use zyx_core::hal::check_private;
+/// use zyx::internals::hal::check_private;
 /// let root = std::env::temp_dir().join(format!("zyx-private-{}", std::process::id()));
 /// std::fs::create_dir_all(&root)?;
 /// let file = root.join("lib.so");

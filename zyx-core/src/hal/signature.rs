@@ -111,9 +111,9 @@ impl Signature {
     /// numbers of their dtypes in the ranges declared for them.
     ///
     /// ```
-    /// use zyx_core::hal::{Arg, Extent, Signature};
-    /// use zyx_core::ir::{Access, Builder};
-    /// use zyx_core::DType;
+    /// use zyx::internals::hal::{Arg, Extent, Signature};
+    /// use zyx::internals::ir::{Access, Builder};
+    /// use zyx::DType;
     ///
     /// let mut b = Builder::new("k");
     /// b.param(DType::F32, 4, Access::Write);

@@ -15,7 +15,7 @@ const WORTH: usize = 100_000;
 /// The threads begin with the item that takes longest: it must not be what is left in the end.
 ///
 /// ```
-/// let squares = zyx_core::hal::on_threads(4, |_| 200_000, |i| i * i);
+/// let squares = zyx::internals::hal::on_threads(4, |_| 200_000, |i| i * i);
 /// assert_eq!(squares, [0, 1, 4, 9]);
 /// ```
 pub fn on_threads<T: Send>(

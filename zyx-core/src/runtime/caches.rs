@@ -114,15 +114,15 @@ impl Device {
     /// The sixteen plans used last stay, however large they are.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// device.set_cache_limit(64 << 10);
     /// for n in 1..100 {
     ///     // Each size has a plan and a program of its own.
     ///     assert_eq!(Tensor::ones([n], DType::F32, &device).sum(0)?.item::<f32>()?, n as f32);
     /// }
     /// assert!(device.stats().evictions > 0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn set_cache_limit(&self, bytes: usize) {
         self.caches().limit.store(bytes, Relaxed);

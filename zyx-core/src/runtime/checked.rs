@@ -77,8 +77,8 @@ impl Device {
     /// A device opened while the environment variable `ZYX_CHECKED` is `1` starts in checked mode.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// device.set_checked(true);
     /// let x = Tensor::new([4f32, 0.0, 1.0], &device)?;
     /// let y = x.log();
@@ -88,7 +88,7 @@ impl Device {
     /// assert!(error.starts_with("gather: the index is 3 at [1], out of range 0 to 2, at "), "{error}");
     /// device.set_checked(false);
     /// assert_eq!(y.to_vec::<f32>()?[1], f32::NEG_INFINITY);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn set_checked(&self, on: bool) {
         self.checked().on.store(on, Relaxed);
@@ -97,12 +97,11 @@ impl Device {
     /// Whether checked mode is on.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # let device = Runtime::default().device("reference")?;
+    /// # let device = zyx::runtime().device("reference")?;
     /// assert!(!device.is_checked());
     /// device.set_checked(true);
     /// assert!(device.is_checked());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[inline]
     pub fn is_checked(&self) -> bool {
@@ -113,13 +112,13 @@ impl Device {
     /// running, instead of a line of the bindings. The first call counts.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// device.set_call_site(|| Some("script.py:3".to_owned()));
     /// device.set_checked(true);
     /// let error = Tensor::new(0f32, &device)?.log().realize().unwrap_err().to_string();
     /// assert!(error.ends_with("at script.py:3"), "{error}");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn set_call_site(&self, call_site: CallSite) {
         let _ = self.checked().call_site.set(call_site);

@@ -131,10 +131,9 @@ impl Device {
     /// `backend:ordinal`.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # let device = Runtime::default().device("reference")?;
+    /// # let device = zyx::runtime().device("reference")?;
     /// assert_eq!(device.spec(), "reference:0");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn spec(&self) -> &str {
         &self.0.spec
@@ -143,10 +142,9 @@ impl Device {
     /// Name and memory as the driver reports them.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # let device = Runtime::default().device("reference")?;
+    /// # let device = zyx::runtime().device("reference")?;
     /// assert_eq!(device.info().name, "interpreter of the kernel IR");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn info(&self) -> &DeviceInfo {
         self.0.raw.info()
@@ -155,10 +153,10 @@ impl Device {
     /// What the device can do.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::DType;
+    /// # let device = zyx::runtime().device("reference")?;
     /// assert!(device.caps().storage.contains(DType::F16));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn caps(&self) -> &Caps {
         self.0.raw.caps()
@@ -167,12 +165,12 @@ impl Device {
     /// The counters now.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let before = device.stats();
     /// (Tensor::new([1f32, 2.0], &device)? * 2.0).realize()?;
     /// assert_eq!(device.stats().since(&before).launches, 1);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn stats(&self) -> Stats {
         self.with_caches(self.0.counters.snapshot(self.0.raw.traffic()))
@@ -181,13 +179,13 @@ impl Device {
     /// Sets `peak_bytes` to the current `live_bytes`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// Tensor::new([1f32; 1000], &device)?.realize()?;
     /// assert!(device.stats().peak_bytes >= 4000);
     /// device.reset_peak();
     /// assert_eq!(device.stats().peak_bytes, 0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn reset_peak(&self) {
         let live = self.0.counters.live_bytes.load(Relaxed);
@@ -199,15 +197,15 @@ impl Device {
     /// found by tuning stays.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// (Tensor::new([1f32; 1000], &device)? * 2.0).realize()?;
     /// let before = device.stats();
     /// assert!(before.cached_bytes > 0 && before.plan_bytes > 0 && before.program_bytes > 0);
     /// device.trim();
     /// let after = device.stats();
     /// assert_eq!((after.cached_bytes, after.plan_bytes, after.program_bytes), (0, 0, 0));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn trim(&self) {
         self.shrink_caches(0, 0);
@@ -217,13 +215,13 @@ impl Device {
     /// Gives memory of the device that is cached for reuse back to the driver.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// drop(Tensor::new([1f32; 1000], &device)?);
     /// assert!(device.stats().cached_bytes > 0);
     /// device.trim_memory();
     /// assert_eq!(device.stats().cached_bytes, 0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn trim_memory(&self) {
         self.0.pool.trim(&self.0.counters);
@@ -239,8 +237,8 @@ impl Device {
     /// [`DeviceError::OutOfMemory`](crate::hal::DeviceError), which lists the live buffers.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// device.set_memory_limit(Some(64 << 10));
     /// // Four tensors of 32 KiB: two of them at most are on the device at a time.
     /// let x: Vec<Tensor> =
@@ -248,7 +246,7 @@ impl Device {
     /// x.iter().try_for_each(Tensor::realize)?;
     /// assert_eq!(x[0].to_vec::<i32>()?[..3], [0, 1, 2]);
     /// assert!(device.stats().spills > 0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn set_memory_limit(&self, bytes: Option<usize>) {
         self.0.pool.set_limit(bytes);
@@ -265,15 +263,15 @@ impl Device {
     /// times faster than in a fixed one.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// device.set_deterministic(false);
     /// let x = Tensor::new([0f32, 0.0], &device)?;
     /// let index = Tensor::new([1i64, 1, 0], &device)?;
     /// let sums = x.scatter_add(0, &index, &Tensor::new([0.5f32, 2.0, 1.0], &device)?)?;
     /// assert_eq!(sums.to_vec::<f32>()?, [1.0, 2.5]);
     /// device.set_deterministic(true);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn set_deterministic(&self, on: bool) {
         self.0.any_order.store(!on, Relaxed);
@@ -282,9 +280,8 @@ impl Device {
     /// Whether every computation gives the same bits each time it is run.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// assert!(Runtime::default().device("reference")?.is_deterministic());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// assert!(zyx::device()?.is_deterministic());
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn is_deterministic(&self) -> bool {
         !self.0.any_order.load(Relaxed)
@@ -294,14 +291,14 @@ impl Device {
     /// before it, so whole programs run slower than their parts.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// device.set_profiling(true);
     /// (Tensor::new([1f32, 2.0], &device)? * 2.0).realize()?;
     /// assert_eq!(device.profile().len(), 1);
     /// device.set_profiling(false);
     /// assert!(!device.is_profiling() && device.profile().is_empty());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn set_profiling(&self, on: bool) {
         *self.profiling() = on.then(Profile::default);
@@ -310,12 +307,11 @@ impl Device {
     /// Whether launches are measured.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # let device = Runtime::default().device("reference")?;
+    /// # let device = zyx::runtime().device("reference")?;
     /// assert!(!device.is_profiling());
     /// device.set_profiling(true);
     /// assert!(device.is_profiling());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn is_profiling(&self) -> bool {
         self.profiling().is_some()
@@ -339,14 +335,14 @@ impl Device {
     /// What was measured since profiling was turned on, the most expensive program first.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::from_slice(&[1f32, 2.0], [2], &device)?;
     /// device.set_profiling(true);
     /// (x * 2.0).realize()?;
     /// let profile = device.profile();
     /// assert_eq!((profile.len(), profile[0].launches), (1, 1));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn profile(&self) -> Vec<ProgramTime> {
         self.profiling().as_ref().map(Profile::sorted).unwrap_or_default()
@@ -355,12 +351,12 @@ impl Device {
     /// Waits until everything submitted so far is done.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)? * 2.0;
     /// x.realize()?;
     /// device.synchronize()?; // What was launched is done.
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -375,14 +371,13 @@ impl Device {
     /// Memory of `bytes` bytes, all zero.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # let device = Runtime::default().device("reference")?;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let buffer = device.alloc(4)?;
     /// device.write(&buffer, &[1, 2])?;
     /// let mut bytes = [9; 4];
     /// device.read(&buffer, &mut bytes)?;
     /// assert_eq!((bytes, buffer.bytes()), ([1, 2, 0, 0], 4));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -735,13 +730,13 @@ impl Device {
     /// Chooses what is done to kernels compiled from now on. Programs compiled before stay.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
-    /// use zyx_core::runtime::Optimizer;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
+    /// use zyx::internals::runtime::Optimizer;
     /// device.set_optimizer(Optimizer::Off);
     /// let x = Tensor::new([1f32, 2.0], &device)? * 2.0;
     /// assert_eq!(x.to_vec::<f32>()?, [2.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn set_optimizer(&self, optimizer: Optimizer) {
         *lock(&self.0.optimizer) = optimizer;

@@ -25,10 +25,9 @@ impl Device {
     /// Runs launches in order, as one submission.
     ///
     /// ```
-    /// # use zyx_core::Runtime;
-    /// # let device = Runtime::default().device("reference")?;
-    /// use zyx_core::hal::Arg;
-    /// use zyx_core::runtime::Launch;
+    /// # let device = zyx::runtime().device("reference")?;
+    /// use zyx::internals::hal::Arg;
+    /// use zyx::internals::runtime::Launch;
     /// let fill = device.program(&"kernel fill
     ///     buffer 0 : i32[2] write
     ///     scalar 0 : i32 0..=9

@@ -50,12 +50,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// Registered backends and the devices opened through them.
 ///
 /// ```
-/// use zyx_core::Runtime;
+/// use zyx::Runtime;
 /// let runtime = Runtime::default();
 /// let device = runtime.device("reference")?;
 /// assert_eq!(device.spec(), "reference:0");
 /// assert!(runtime.device("abacus").is_err());
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 pub struct Runtime {
     backends: Mutex<Vec<Arc<dyn ErasedBackend>>>,
@@ -89,14 +89,15 @@ impl Runtime {
     /// whose name is taken replaces the earlier one for devices opened from then on.
     ///
     /// ```
-    /// use zyx_core::{Reference, Runtime};
+    /// use zyx::internals::Reference;
+    /// use zyx::Runtime;
     /// let runtime = Runtime::default();
     /// // Once more, as a device that says it is a GPU.
     /// let mut backend = Reference::default();
     /// backend.caps.simt = true;
     /// runtime.register(backend);
     /// assert!(runtime.device("reference")?.caps().simt);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn register<B: hal::Backend>(&self, backend: B) {
         let mut backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,10 +108,10 @@ impl Runtime {
     /// The devices that are present, of all registered backends.
     ///
     /// ```
-    /// use zyx_core::Runtime;
+    /// use zyx::Runtime;
     /// let devices = Runtime::default().devices();
     /// assert_eq!(devices[0].spec, "reference:0");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn devices(&self) -> Vec<DeviceInfo> {
         self.backends().iter().flat_map(|b| b.devices()).collect()
@@ -119,7 +120,7 @@ impl Runtime {
     /// What the registered backends are called, in the order of registration.
     ///
     /// ```
-    /// assert_eq!(zyx_core::Runtime::default().backend_names(), ["reference"]);
+    /// assert_eq!(zyx::Runtime::default().backend_names(), ["reference"]);
     /// ```
     pub fn backend_names(&self) -> Vec<&'static str> {
         self.backends().iter().map(|b| b.name()).collect()
@@ -129,7 +130,7 @@ impl Runtime {
     /// nothing is broken.
     ///
     /// ```
-    /// assert!(!zyx_core::Runtime::default().is_broken("reference"));
+    /// assert!(!zyx::Runtime::default().is_broken("reference"));
     /// ```
     pub fn is_broken(&self, name: &str) -> bool {
         let backend = self.backends().into_iter().find(|b| b.name() == name);
@@ -152,12 +153,12 @@ impl Runtime {
     /// or for how many milliseconds. See [`Device::set_tuning`].
     ///
     /// ```
-    /// use zyx_core::Runtime;
+    /// use zyx::Runtime;
     /// let runtime = Runtime::default();
     /// assert_eq!(runtime.device("reference:0")?, runtime.device("reference")?);
     /// let error = runtime.device("reference:9").unwrap_err().to_string();
     /// assert!(error.contains("reference:9"), "{error}");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -218,7 +219,7 @@ impl Runtime {
     /// Makes devices that are opened from now on record what they do; see [`Device::set_trace`].
     ///
     /// ```
-    /// use zyx_core::{Runtime, Tensor, Trace};
+    /// use zyx::{Runtime, Tensor, Trace};
     /// let path = std::env::temp_dir().join(format!("zyx-trace-all-{}.json", std::process::id()));
     /// let runtime = Runtime::default();
     /// runtime.set_trace(Some(&Trace::create(&path)?));
@@ -226,7 +227,7 @@ impl Runtime {
     /// let text = std::fs::read_to_string(&path).expect("it was written");
     /// assert!(text.contains("reference:0"));
     /// # std::fs::remove_file(path).expect("it is there");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[cfg(feature = "trace")]
     pub fn set_trace(&self, trace: Option<&Trace>) {

@@ -55,14 +55,14 @@ impl<T: Element> Pending<T> {
     /// Whether [`Pending::wait`] returns at once.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let pending = Tensor::new([1f32, 2.0], &device)?.read_async::<f32>()?;
     /// while !pending.is_done() {
     ///     std::thread::yield_now(); // There is something better to do.
     /// }
     /// assert_eq!(pending.wait()?, [1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn is_done(&self) -> bool {
         self.bytes.is_done() && self.flags.iter().all(|(_, number)| number.is_done())
@@ -71,11 +71,11 @@ impl<T: Element> Pending<T> {
     /// Waits for the elements, in row-major order.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let pending = (Tensor::new([1f32, 2.0], &device)? * 2.0).read_async::<f32>()?;
     /// assert_eq!(pending.wait()?, [2.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -10,13 +10,13 @@ macro_rules! counters {
         /// Subtract two snapshots to measure a piece of a program:
         ///
         /// ```
-        /// # use zyx_core::{Runtime, Tensor};
-        /// # let device = Runtime::default().device("reference")?;
+        /// # use zyx::Tensor;
+        /// # let device = zyx::runtime().device("reference")?;
         /// let before = device.stats();
         /// let x = Tensor::from_slice(&[1f32, 2.0], [2], &device)?;
         /// (x * 2.0).realize()?;
         /// assert_eq!(device.stats().since(&before).launches, 1);
-        /// # Ok::<(), zyx_core::Error>(())
+        /// # Ok::<(), zyx::Error>(())
         /// ```
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
@@ -27,14 +27,14 @@ macro_rules! counters {
             /// `cached_bytes`, `spilled_bytes`, `program_bytes`, `plan_bytes`) are given as they are now.
             ///
             /// ```
-            /// # use zyx_core::{Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::Tensor;
+            /// # let device = zyx::runtime().device("reference")?;
             /// let before = device.stats();
             /// let x = Tensor::new([1f32, 2.0], &device)? * 2.0;
             /// assert_eq!(x.to_vec::<f32>()?, [2.0, 4.0]);
             /// let spent = device.stats().since(&before);
             /// assert_eq!((spent.launches, spent.bytes_moved), (1, 16));
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             pub fn since(&self, earlier: &Stats) -> Stats {
                 Stats {

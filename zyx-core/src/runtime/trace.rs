@@ -368,8 +368,8 @@ mod on {
         /// Programs that use the crate `zyx` need no call: `ZYX_TRACE=trace.json` records all devices from the start.
         ///
         /// ```
-        /// use zyx_core::{Runtime, Tensor, Trace};
-        /// let device = Runtime::default().device("reference")?;
+        /// use zyx::{Tensor, Trace};
+        /// let device = zyx::device()?;
         /// let path = std::env::temp_dir().join(format!("zyx-trace-{}.json", std::process::id()));
         /// let trace = Trace::create(&path)?;
         /// device.set_trace(Some(&trace));
@@ -379,7 +379,7 @@ mod on {
         /// let text = std::fs::read_to_string(&path).expect("it was written");
         /// assert!(text.contains("\"launches\"") && text.ends_with("]}\n"));
         /// # std::fs::remove_file(path).expect("it is there");
-        /// # Ok::<(), zyx_core::Error>(())
+        /// # Ok::<(), zyx::Error>(())
         /// ```
         pub fn set_trace(&self, trace: Option<&Trace>) {
             let tracer = self.tracer();

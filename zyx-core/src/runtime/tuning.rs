@@ -129,11 +129,11 @@ impl Device {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use zyx_core::{Runtime, Tuning};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tuning;
+    /// # let device = zyx::runtime().device("reference")?;
     /// device.set_tuning(Tuning::Background(Duration::from_millis(500)));
     /// device.set_tuning(Tuning::Off);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn set_tuning(&self, tuning: Tuning) {
         let mut state = self.tuner_state();
@@ -159,13 +159,13 @@ impl Device {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::from_slice(&[1f32, 2.0, 3.0], [3], &device)?;
     /// x.sum(0)?.item::<f32>()?;
     /// let tuned = device.tune(Duration::from_millis(20))?;
     /// assert!(tuned.iter().all(|kernel| kernel.after <= kernel.before));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn tune(&self, budget: Duration) -> Result<Vec<Tuned>> {
         let end = Instant::now() + budget;

@@ -54,12 +54,12 @@ impl Explanation {
     /// input and result, an edge for each value that a launch reads or writes, with dtype, shape and bytes.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// let dot = x.cumsum(1)?.exp().explain()?.to_dot();
     /// assert!(dot.starts_with("digraph plan {") && dot.contains("launch0 -> launch1"), "{dot}");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn to_dot(&self) -> String {
         dot::of(self)

@@ -17,11 +17,11 @@ impl Tensor {
     /// `max(x, 0)`; NaN stays NaN. The gradient at 0 is 0.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.relu().to_vec::<f32>()?, [1.0, 0.0, 3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn relu(&self) -> Tensor {
@@ -31,11 +31,11 @@ impl Tensor {
     /// `x` where positive, else `slope * x`. The gradient at 0 is `slope`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.leaky_relu(0.5).to_vec::<f32>()?, [1.0, -1.0, 3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn leaky_relu(&self, slope: f64) -> Tensor {
@@ -47,11 +47,11 @@ impl Tensor {
     /// `1 / (1 + e^-x)`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0f32], &device)?;
     /// assert_eq!(x.sigmoid().to_vec::<f32>()?, [0.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn sigmoid(&self) -> Tensor {
@@ -61,11 +61,11 @@ impl Tensor {
     /// `x * sigmoid(x)`, also called swish.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0f32, 1.0], &device)?;
     /// assert_eq!(format!("{:.4}", x.silu()), "[0.     0.7311]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn silu(&self) -> Tensor {
@@ -82,11 +82,11 @@ impl Tensor {
     /// `log(1 + e^x)`, without overflow.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0f32, 100.0], &device)?;
     /// assert_eq!(format!("{:.4}", x.softplus()), "[  0.6931 100.    ]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn softplus(&self) -> Tensor {
@@ -99,11 +99,11 @@ impl Tensor {
     /// `x` where positive, else `alpha * (e^x - 1)`. The gradient at 0 is `alpha`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(format!("{:.4}", x.elu(1.0)), "[ 1.     -0.8647  3.    ]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn elu(&self, alpha: f64) -> Tensor {
@@ -113,11 +113,11 @@ impl Tensor {
     /// The self-normalising activation of Klambauer et al. 2017. The gradient at 0 is that from below.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(format!("{:.4}", x.selu()), "[ 1.0507 -1.5202  3.1521]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn selu(&self) -> Tensor {
@@ -127,11 +127,11 @@ impl Tensor {
     /// The Gaussian error linear unit in its tanh form (Hendrycks and Gimpel 2016).
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(format!("{:.4}", x.gelu()), "[ 0.8412 -0.0454  2.9964]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn gelu(&self) -> Tensor {
@@ -152,11 +152,11 @@ impl Tensor {
     /// The Gaussian error linear unit by the error function.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(format!("{:.4}", x.gelu_exact()), "[ 0.8413 -0.0455  2.996 ]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn gelu_exact(&self) -> Tensor {
@@ -178,11 +178,11 @@ impl Tensor {
     /// `x * tanh(softplus(x))` (Misra 2019).
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(format!("{:.4}", x.mish()), "[ 0.8651 -0.2525  2.9865]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn mish(&self) -> Tensor {

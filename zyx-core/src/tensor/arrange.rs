@@ -17,11 +17,11 @@ impl Tensor {
     /// other. Without axes, one shift moves the flattened elements.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2, 3, 4], &device)?;
     /// assert_eq!(x.roll([1], [0])?.to_vec::<i32>()?, [4, 1, 2, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -55,11 +55,11 @@ impl Tensor {
     /// second; a negative number turns the other way.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32, 2], [3, 4]], &device)?;
     /// assert_eq!(x.rot90(1, [0, 1])?.to_vec::<i32>()?, [2, 4, 1, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -84,11 +84,11 @@ impl Tensor {
     /// The rows of a matrix reversed left to right: axis 1 flipped.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32, 2], [3, 4]], &device)?;
     /// assert_eq!(x.fliplr()?.to_vec::<i32>()?, [2, 1, 4, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -101,11 +101,11 @@ impl Tensor {
     /// The rows of a matrix in reverse order: axis 0 flipped.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32, 2], [3, 4]], &device)?;
     /// assert_eq!(x.flipud()?.to_vec::<i32>()?, [3, 4, 1, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -119,11 +119,11 @@ impl Tensor {
     /// in front.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2], &device)?;
     /// assert_eq!(x.tile([2, 2])?.to_vec::<i32>()?, [1, 2, 1, 2, 1, 2, 1, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -146,11 +146,11 @@ impl Tensor {
     /// Each element `times` times in a row along an axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2], &device)?;
     /// assert_eq!(x.repeat_interleave(2, 0)?.to_vec::<i32>()?, [1, 1, 2, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -170,11 +170,11 @@ impl Tensor {
     /// The axes of `source` moved to the places of `destination`, the others keeping their order.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([2, 3, 4], DType::F32, &device);
     /// assert_eq!(x.movedim([0], [2])?.shape().dims(), [3, 4, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -208,11 +208,11 @@ impl Tensor {
     /// Two axes exchanged; the same as [`Tensor::transpose`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32, 2], [3, 4]], &device)?;
     /// assert_eq!(x.swapaxes(0, 1)?.to_vec::<i32>()?, [1, 3, 2, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -225,11 +225,11 @@ impl Tensor {
     /// An axis split into several of the given extents.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([2, 6], DType::F32, &device);
     /// assert_eq!(x.unflatten(1, [3, 2])?.shape().dims(), [2, 3, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -250,11 +250,11 @@ impl Tensor {
     /// axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2, 3, 4, 5], &device)?;
     /// assert_eq!(x.unfold(0, 3, 2)?.to_string(), "[[1 2 3]\n [3 4 5]]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -271,11 +271,11 @@ impl Tensor {
     /// `length` elements along an axis from `start` on.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2, 3, 4], &device)?;
     /// assert_eq!(x.narrow(0, 1, 2)?.to_vec::<i32>()?, [2, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -288,11 +288,11 @@ impl Tensor {
     /// The slices along an axis, without it.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32, 2], [3, 4]], &device)?;
     /// assert_eq!(x.unbind(1)?[0].to_vec::<i32>()?, [1, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -311,11 +311,11 @@ impl Tensor {
     /// would end before it begins is empty.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2, 3, 4], &device)?;
     /// assert_eq!(x.tensor_split([1, 3], 0)?[1].to_vec::<i32>()?, [2, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -342,11 +342,11 @@ impl Tensor {
     /// Pieces of the given extents along an axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2, 3, 4], &device)?;
     /// assert_eq!(x.split_with_sizes([1, 3], 0)?[1].to_vec::<i32>()?, [2, 3, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -376,11 +376,11 @@ impl Tensor {
     /// Joined along axis 1, or along axis 0 if they have one axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32], [2]], &device)?;
     /// assert_eq!(Tensor::hstack(&[&x, &x])?.to_vec::<i32>()?, [1, 1, 2, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -396,11 +396,11 @@ impl Tensor {
     /// Joined along axis 0, vectors as rows.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2], &device)?;
     /// assert_eq!(Tensor::vstack(&[&x, &x])?.shape().dims(), [2, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -415,11 +415,11 @@ impl Tensor {
     /// Joined along axis 2, see [`Tensor::atleast_3d`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2], &device)?;
     /// assert_eq!(Tensor::dstack(&[&x, &x])?.to_vec::<i32>()?, [1, 1, 2, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -434,11 +434,11 @@ impl Tensor {
     /// Vectors as the columns of a matrix; matrices keep theirs.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2], &device)?;
     /// assert_eq!(Tensor::column_stack(&[&x, &x])?.to_vec::<i32>()?, [1, 1, 2, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -456,10 +456,10 @@ impl Tensor {
     /// With an axis of extent 1 if it has none.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// assert_eq!(Tensor::scalar(1f32, &device).atleast_1d().shape().dims(), [1]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn atleast_1d(&self) -> Tensor {
@@ -469,10 +469,10 @@ impl Tensor {
     /// With axes of extent 1 in front up to two axes.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// assert_eq!(Tensor::new([1f32, 2.0], &device)?.atleast_2d().shape().dims(), [1, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn atleast_2d(&self) -> Tensor {
@@ -487,10 +487,10 @@ impl Tensor {
     /// `[m, n, 1]`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// assert_eq!(Tensor::new([1f32, 2.0], &device)?.atleast_3d().shape().dims(), [1, 2, 1]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn atleast_3d(&self) -> Tensor {
@@ -505,12 +505,12 @@ impl Tensor {
     /// Tensors broadcast against each other to their common shape.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2], &device)?;
     /// let all = Tensor::broadcast_tensors(&[&x, &x.unsqueeze(1)?])?;
     /// assert_eq!(all[0].shape().dims(), [2, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -534,11 +534,11 @@ impl Tensor {
     /// Broadcast to a shape; the same as [`Tensor::expand`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2], &device)?;
     /// assert_eq!(x.broadcast_to([2, 2])?.to_vec::<i32>()?, [1, 2, 1, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -551,11 +551,11 @@ impl Tensor {
     /// Matrices along the diagonal of a matrix of zeros; vectors count as rows.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([[1i32], [2]], &device)?, Tensor::new([3i32, 4], &device)?);
     /// assert_eq!(Tensor::block_diag(&[&x, &y])?.to_string(), "[[1 0 0]\n [2 0 0]\n [0 3 4]]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -21,7 +21,7 @@ use crate::shape::Shape;
 /// What [`Tensor::scaled_dot_product_attention`] does beyond softmax and products.
 ///
 /// ```
-/// use zyx_core::Attention;
+/// use zyx::Attention;
 /// let decoder = Attention { causal: true, ..Default::default() };
 /// assert!(decoder.mask.is_none() && !decoder.grouped);
 /// ```
@@ -47,8 +47,8 @@ impl Tensor {
     /// that may attend to nothing gives zeros.
     ///
     /// ```
-    /// # use zyx_core::{Attention, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Attention, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let q = Tensor::new([[0f32, 0.0], [0.0, 0.0]], &device)?;
     /// let v = Tensor::new([[2f32], [4.0]], &device)?;
     /// let y = q.scaled_dot_product_attention(&q, &v, Attention::default())?;
@@ -56,7 +56,7 @@ impl Tensor {
     /// let causal = Attention { causal: true, ..Default::default() };
     /// let y = q.scaled_dot_product_attention(&q, &v, causal)?;
     /// assert_eq!(y.to_vec::<f32>()?, [2.0, 3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

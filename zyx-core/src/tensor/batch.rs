@@ -36,8 +36,8 @@ impl Tensor {
     /// are the same for all examples.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0], [5.0, 6.0]], &device)?;
     /// let w = Tensor::new([10f32, 1.0], &device)?;
     /// // The gradient for each example, and not of their sum.
@@ -48,7 +48,7 @@ impl Tensor {
     /// let dw = Tensor::vmap(gradient, &[&x, &w], &[Some(0), None], 0)?;
     /// assert_eq!(dw.shape().dims(), [3, 2]);
     /// assert_eq!(dw.to_vec::<f32>()?[..2], [24.0, 48.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -71,14 +71,14 @@ impl Tensor {
     /// [`Tensor::vmap`] of a function with several results, all of which have the axis of examples in front.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// let ends = |x: &[Tensor]| Ok(vec![x[0].max(..)?, x[0].min(..)?]);
     /// let found = Tensor::vmap_many(ends, &[&x], &[Some(0)])?;
     /// assert_eq!(found[0].to_vec::<f32>()?, [2.0, 4.0]);
     /// assert_eq!(found[1].to_vec::<f32>()?, [1.0, 3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -187,7 +187,14 @@ impl Batch {
                 }
                 continue;
             };
-            let depends = expr.srcs.iter().flatten().any(|source| self.depends(source));
+            let depends = match &expr.op {
+                // A list stays a list: inputs that depend on no example are repeated one by one.
+                Op::Alias(Some(_)) if expr.is_list() => true,
+                Op::Alias(Some(_)) => {
+                    expr.operands().chain(&expr.inputs()).any(|source| self.depends(source))
+                }
+                _ => expr.srcs.iter().flatten().any(|source| self.depends(source)),
+            };
             let all = if depends { Some(self.made(&tensor, &expr)?) } else { None };
             self.known.insert(tensor.id(), (tensor, all));
         }
@@ -296,6 +303,9 @@ impl Batch {
     /// A gradient rule for all examples: the rule of one, with examples of what it gets. It may
     /// hold on to examples of this batch, which stay known.
     fn rule(&self, rule: &Arc<GradientRule>) -> Arc<GradientRule> {
+        if rule.is_list {
+            return rule.clone();
+        }
         let (n, rule, pairs) = (self.n, rule.clone(), self.pairs.clone());
         let whole = move |inputs: &[Tensor], y: &Tensor, dy: &Tensor| {
             let all = inputs.iter().chain([y, dy]);

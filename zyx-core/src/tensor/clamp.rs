@@ -17,13 +17,13 @@ macro_rules! unary_methods {
             $(#[$doc])*
             ///
             /// ```
-            /// # use zyx_core::{Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::Tensor;
+            /// # let device = zyx::runtime().device("reference")?;
             #[doc = concat!("let x = Tensor::new(", stringify!($in), ", &device)?;")]
             #[doc = concat!(
                 "assert_eq!(x.", stringify!($name), "().to_vec::<f32>()?, ", stringify!($out), ");"
             )]
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             #[track_caller]
             pub fn $name(&self) -> Tensor {
@@ -84,11 +84,11 @@ impl Tensor {
     /// that is a tensor each side gets half, as in PyTorch 2.15. An infinite number is no limit.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.clamp(-1.0, 2.0)?.to_vec::<f32>()?, [1.0, -1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -130,11 +130,11 @@ impl Tensor {
     /// `min(max(x, 0), 6)`. Integers stay what they are.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([-1f32, 2.0, 7.0], &device)?;
     /// assert_eq!(x.relu6().to_vec::<f32>()?, [0.0, 2.0, 6.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn relu6(&self) -> Tensor {
@@ -145,11 +145,11 @@ impl Tensor {
     /// what they are, and limits are rounded towards zero for them.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([-3f32, 0.5, 3.0], &device)?;
     /// assert_eq!(x.hardtanh(-1.0, 1.0).to_vec::<f32>()?, [-1.0, 0.5, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn hardtanh(&self, min: f64, max: f64) -> Tensor {
@@ -159,11 +159,11 @@ impl Tensor {
     /// `x` above zero, `alpha (exp(x / alpha) - 1)` below: smooth for every `alpha`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([f32::NEG_INFINITY, 2.0], &device)?;
     /// assert_eq!(x.celu(0.5).to_vec::<f32>()?, [-0.5, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn celu(&self, alpha: f64) -> Tensor {
@@ -177,11 +177,11 @@ impl Tensor {
     /// towards zero for them.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([-1f32, 0.5, 3.0], &device)?;
     /// assert_eq!(x.threshold(1.0, 20.0).to_vec::<f32>()?, [20.0, 20.0, 3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn threshold(&self, threshold: f64, value: f64) -> Tensor {
@@ -192,11 +192,11 @@ impl Tensor {
     /// `x` brought towards zero by `lambda`, and zero between.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([-3f32, 0.5, 3.0], &device)?;
     /// assert_eq!(x.softshrink(1.0).to_vec::<f32>()?, [-2.0, 0.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn softshrink(&self, lambda: f64) -> Tensor {
@@ -209,11 +209,11 @@ impl Tensor {
     /// `x` where its magnitude is above `lambda`, else zero.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([-3f32, 0.5, 3.0], &device)?;
     /// assert_eq!(x.hardshrink(1.0).to_vec::<f32>()?, [-3.0, 0.0, 3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn hardshrink(&self, lambda: f64) -> Tensor {
@@ -224,12 +224,12 @@ impl Tensor {
     /// axis 1 (channels).
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[-2f32, -4.0], [3.0, -2.0]], &device)?;
     /// let weight = Tensor::new([0.5f32, 0.25], &device)?;
     /// assert_eq!(x.prelu(&weight)?.to_vec::<f32>()?, [-1.0, -1.0, 3.0, -0.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -257,11 +257,11 @@ impl Tensor {
     /// The first half along an axis, multiplied by the sigmoid of the second.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([4f32, 0.0], &device)?;
     /// assert_eq!(x.glu(0)?.to_vec::<f32>()?, [2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -285,11 +285,11 @@ impl Tensor {
     /// The probabilities of [`Tensor::softmax`] for small elements: softmax of `-x`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 1.0], &device)?;
     /// assert_eq!(x.softmin(0)?.to_vec::<f32>()?, [0.5, 0.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -50,7 +50,7 @@ impl Window {
 /// for rows (height), the second for columns (width).
 ///
 /// ```
-/// use zyx_core::Conv2dOptions;
+/// use zyx::Conv2dOptions;
 /// let halve = Conv2dOptions { stride: [2, 2], padding: [1, 1], ..Default::default() };
 /// assert_eq!(halve.groups, 1);
 /// ```
@@ -98,14 +98,14 @@ impl Tensor {
     /// positions along each axis. Halves accumulate in `f32`.
     ///
     /// ```
-    /// # use zyx_core::{Conv2dOptions, DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Conv2dOptions, DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let image = Tensor::ones([1, 1, 4, 4], DType::F32, &device);
     /// let weight = Tensor::ones([1, 1, 3, 3], DType::F32, &device);
     /// let options = Conv2dOptions { padding: [1, 1], ..Default::default() };
     /// let y = image.conv2d(&weight, None, options)?;
     /// assert_eq!(y.select_index(2, 0)?.to_vec::<f32>()?, [4.0, 6.0, 6.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -126,12 +126,12 @@ impl Tensor {
     /// `[out, channels / groups, kernel]` and a bias `[out]`; see [`Tensor::conv2d`].
     ///
     /// ```
-    /// # use zyx_core::{Conv1dOptions, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Conv1dOptions, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[[1f32, 2.0, 4.0]]], &device)?;
     /// let weight = Tensor::new([[[-1f32, 1.0]]], &device)?;
     /// assert_eq!(x.conv1d(&weight, None, Conv1dOptions::default())?.to_vec::<f32>()?, [1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -34,7 +34,7 @@ impl Default for Conv3dOptions {
 /// Options of a transposed convolution over `N` axes.
 ///
 /// ```
-/// use zyx_core::ConvTransposeOptions;
+/// use zyx::ConvTransposeOptions;
 /// let double = ConvTransposeOptions { stride: [2, 2], ..Default::default() };
 /// assert_eq!(double.output_padding, [0, 0]);
 /// ```
@@ -70,12 +70,12 @@ impl Tensor {
     /// `[out, channels / groups, ..]` and a bias `[out]`; see [`Tensor::conv2d`].
     ///
     /// ```
-    /// # use zyx_core::{Conv3dOptions, DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Conv3dOptions, DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::ones([1, 1, 2, 2, 2], DType::F32, &device);
     /// let y = x.conv3d(&x, None, Conv3dOptions::default())?;
     /// assert_eq!(y.item::<f32>()?, 8.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -95,12 +95,12 @@ impl Tensor {
     /// `dilation (kernel - 1)` zeros, the odd one at the end. `dilation` has an entry per axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[[1f32, 2.0, 4.0]]], &device)?;
     /// let weight = Tensor::new([[[1f32, 1.0]]], &device)?;
     /// assert_eq!(x.conv_same(&weight, None, &[1], 1)?.to_vec::<f32>()?, [3.0, 6.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -133,14 +133,14 @@ impl Tensor {
     /// `[channels, out / groups, kernel]` and a bias `[out]`; see [`Tensor::conv_transpose2d`].
     ///
     /// ```
-    /// # use zyx_core::{ConvTransposeOptions, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{ConvTransposeOptions, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[[1f32, 2.0]]], &device)?;
     /// let weight = Tensor::new([[[1f32, 10.0]]], &device)?;
     /// let options = ConvTransposeOptions { stride: [2], ..Default::default() };
     /// let y = x.conv_transpose1d(&weight, None, options)?;
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 10.0, 2.0, 20.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -161,12 +161,12 @@ impl Tensor {
     /// dilation (kernel - 1) + output_padding + 1` long. Halves accumulate in `f32`.
     ///
     /// ```
-    /// # use zyx_core::{ConvTransposeOptions, DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{ConvTransposeOptions, DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::ones([1, 1, 2, 2], DType::F32, &device);
     /// let y = x.conv_transpose2d(&x, None, ConvTransposeOptions::default())?;
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0, 1.0, 2.0, 4.0, 2.0, 1.0, 2.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -186,13 +186,13 @@ impl Tensor {
     /// `[channels, out / groups, ..]` and a bias `[out]`; see [`Tensor::conv_transpose2d`].
     ///
     /// ```
-    /// # use zyx_core::{ConvTransposeOptions, DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{ConvTransposeOptions, DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::ones([1, 1, 1, 1, 1], DType::F32, &device);
     /// let weight = Tensor::ones([1, 1, 2, 2, 2], DType::F32, &device);
     /// let y = x.conv_transpose3d(&weight, None, ConvTransposeOptions::default())?;
     /// assert_eq!(y.shape().dims(), [1, 1, 2, 2, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -16,12 +16,12 @@ impl Tensor {
     /// A tensor from a number, an array, or nested arrays or vectors.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.shape().dims(), [2, 2]);
     /// assert!(Tensor::new(vec![vec![1i32], vec![]], &device).is_err());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -39,11 +39,11 @@ impl Tensor {
     /// A tensor of the elements of `data` in row-major order.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::from_slice(&[1i32, 2, 3, 4], [2, 2], &device)?;
     /// assert_eq!(x.to_string(), "[[1 2]\n [3 4]]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -69,11 +69,11 @@ impl Tensor {
     /// A tensor from little-endian bytes of its elements in row-major order.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::from_bytes(&[1, 0, 2, 0], DType::U16, [2], &device)?;
     /// assert_eq!(x.to_vec::<u16>()?, [1, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -101,12 +101,12 @@ impl Tensor {
     /// host never holds all of them.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let mut file = std::io::Cursor::new([1, 0, 2, 0, 3, 0]);
     /// let x = Tensor::from_reader(&mut file, DType::U16, [2], &device)?;
     /// assert_eq!((x.to_vec::<u16>()?, file.position()), (vec![1, 2], 4));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -131,12 +131,12 @@ impl Tensor {
     /// computes in host memory.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let bytes: Vec<u8> = vec![1, 2, 3];
     /// let x = Tensor::from_owner(std::sync::Arc::new(bytes), DType::U8, [3], &device)?;
     /// assert_eq!(x.to_vec::<u8>()?, [1, 2, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -155,12 +155,12 @@ impl Tensor {
     /// each computation reads what is there then.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let bytes: Vec<u8> = vec![1, 2, 3];
     /// let x = Tensor::from_shared(std::sync::Arc::new(bytes), DType::U8, [3], &device)?;
     /// assert_eq!(x.to_vec::<u8>()?, [1, 2, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -200,11 +200,11 @@ impl Tensor {
     /// A tensor without axes.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::scalar(2.5f32, &device);
     /// assert_eq!((x.rank(), x.item::<f32>()?), (0, 2.5));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn scalar<T: Element>(x: T, device: &Device) -> Tensor {
@@ -219,11 +219,11 @@ impl Tensor {
     /// Zeros.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([2, 3], DType::F32, &device);
     /// assert_eq!(x.to_vec::<f32>()?, [0.0; 6]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn zeros(shape: impl Into<Shape>, dtype: DType, device: &Device) -> Tensor {
@@ -233,11 +233,11 @@ impl Tensor {
     /// Ones.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::ones([2], DType::I8, &device);
     /// assert_eq!(x.to_vec::<i8>()?, [1, 1]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn ones(shape: impl Into<Shape>, dtype: DType, device: &Device) -> Tensor {
@@ -247,11 +247,11 @@ impl Tensor {
     /// Every element equal to `x`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::full([2, 2], 7u8, &device);
     /// assert_eq!(x.to_vec::<u8>()?, [7; 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn full<T: Element>(shape: impl Into<Shape>, x: T, device: &Device) -> Tensor {
@@ -261,11 +261,11 @@ impl Tensor {
     /// Zeros with shape, dtype and device of `self`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.zeros_like().to_vec::<f32>()?, [0.0; 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn zeros_like(&self) -> Tensor {
@@ -275,11 +275,11 @@ impl Tensor {
     /// Ones with shape, dtype and device of `self`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.ones_like().to_vec::<f32>()?, [1.0; 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn ones_like(&self) -> Tensor {
@@ -289,11 +289,11 @@ impl Tensor {
     /// `0, 1, …, n - 1` in any dtype.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::iota(4, DType::I32, &device);
     /// assert_eq!(x.to_vec::<i32>()?, [0, 1, 2, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn iota(n: usize, dtype: DType, device: &Device) -> Tensor {
@@ -312,12 +312,12 @@ impl Tensor {
     /// `start, start + step, …` up to but not including `end`, in the dtype of the numbers.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::arange(10i64, 0, -3, &device)?;
     /// assert_eq!(x.to_vec::<i64>()?, [10, 7, 4, 1]);
     /// assert!(Tensor::arange(0, 5, 0, &device).is_err());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -359,11 +359,11 @@ impl Tensor {
     /// `n` numbers from `start` to `end`, both included, evenly spaced, as `f32`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::linspace(0.0, 1.0, 5, &device);
     /// assert_eq!(x.to_vec::<f32>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn linspace(start: f64, end: f64, n: usize, device: &Device) -> Tensor {
@@ -383,11 +383,11 @@ impl Tensor {
     /// The identity matrix of order `n`.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::eye(2, DType::F32, &device);
     /// assert_eq!(x.to_vec::<f32>()?, [1.0, 0.0, 0.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn eye(n: usize, dtype: DType, device: &Device) -> Tensor {
@@ -401,11 +401,11 @@ impl Tensor {
     /// The elements on and below the `diagonal`-th diagonal of the last two axes, zeros above.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.tril(0)?.to_vec::<f32>()?, [1.0, 0.0, 3.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -419,11 +419,11 @@ impl Tensor {
     /// The elements on and above the `diagonal`-th diagonal of the last two axes, zeros below.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.triu(0)?.to_vec::<f32>()?, [1.0, 2.0, 0.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -20,11 +20,11 @@ impl Tensor {
     /// Cumulative product along an axis; integers are multiplied in 64 bits.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.cumprod(0)?.to_vec::<f32>()?, [1.0, -2.0, -6.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -44,13 +44,13 @@ impl Tensor {
     /// stays once it was met.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 3.0, 2.0, 3.0], &device)?;
     /// let (values, at) = x.cummax(0)?;
     /// assert_eq!(values.to_vec::<f32>()?, [1.0, 3.0, 3.0, 3.0]);
     /// assert_eq!(at.to_vec::<i64>()?, [0, 1, 1, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -64,11 +64,11 @@ impl Tensor {
     /// Running minimum along an axis and its position; see [`Tensor::cummax`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([2f32, 3.0, 1.0], &device)?;
     /// assert_eq!(x.cummin(0)?.0.to_vec::<f32>()?, [2.0, 2.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -107,11 +107,11 @@ impl Tensor {
     /// Running `log(sum(exp(x)))` along an axis, without overflow or underflow.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([-1000f32, 0.0, -1000.0], &device)?;
     /// assert_eq!(x.logcumsumexp(0)?.to_vec::<f32>()?, [-1000.0, 0.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -128,8 +128,8 @@ impl Tensor {
     /// slices of any extent, and all tensors have one extent along the axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// // A sum that starts again where a flag is set.
     /// let x = Tensor::new([1f32, 2.0, 3.0, 4.0], &device)?;
     /// let flag = Tensor::new([1f32, 0.0, 1.0, 0.0], &device)?;
@@ -139,7 +139,7 @@ impl Tensor {
     /// };
     /// let sums = Tensor::associative_scan(add, &[&x, &flag], 0, false)?;
     /// assert_eq!(sums[0].to_vec::<f32>()?, [1.0, 3.0, 3.0, 7.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -181,12 +181,12 @@ impl Tensor {
     /// factor, infinite ones too. The shapes broadcast.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([9f32, 2.0, 3.0], &device)?;
     /// let b = Tensor::new([1f32, 1.0, 1.0], &device)?;
     /// assert_eq!(a.linear_recurrence(&b, 0, false)?.to_vec::<f32>()?, [1.0, 3.0, 10.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -205,12 +205,13 @@ impl Tensor {
     /// of the element itself (then the first is the neutral element); from the end if `reverse`.
     ///
     /// ```
-    /// # use zyx_core::{BinaryOp, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::internals::BinaryOp;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i64, 2, 3], &device)?;
     /// let y = x.scan_with(BinaryOp::Add, 0, true, true)?;
     /// assert_eq!(y.to_vec::<i64>()?, [5, 3, 0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -255,11 +256,11 @@ impl Tensor {
     /// Differences of neighbours along an axis, `n` times over.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 4.0, 9.0], &device)?;
     /// assert_eq!(x.diff(1, 0)?.to_vec::<f32>()?, [3.0, 5.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -295,11 +296,11 @@ impl Tensor {
     /// The integral along an axis of samples `dx` apart by the trapezoidal rule.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let y = Tensor::new([1f32, 3.0, 5.0], &device)?;
     /// assert_eq!(y.trapezoid(0.5, 0)?.item::<f32>()?, 3.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -313,11 +314,11 @@ impl Tensor {
     /// The integral from the first sample to each further one; see [`Tensor::trapezoid`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let y = Tensor::new([1f32, 3.0, 5.0], &device)?;
     /// assert_eq!(y.cumulative_trapezoid(1.0, 0)?.to_vec::<f32>()?, [2.0, 6.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -344,11 +345,11 @@ impl Tensor {
     /// the gradient.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 4.0], [3.0, 2.0]], &device)?;
     /// assert_eq!(x.amax(0)?.to_vec::<f32>()?, [3.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -361,11 +362,11 @@ impl Tensor {
     /// Smallest element along axes; see [`Tensor::amax`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 4.0], [3.0, 2.0]], &device)?;
     /// assert_eq!(x.amin(0)?.to_vec::<f32>()?, [1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -378,12 +379,12 @@ impl Tensor {
     /// Smallest and largest element along an axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 4.0, 2.0], &device)?;
     /// let (low, high) = x.aminmax(0)?;
     /// assert_eq!((low.item::<f32>()?, high.item::<f32>()?), (1.0, 4.0));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

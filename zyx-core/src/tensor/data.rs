@@ -91,12 +91,12 @@ impl Tensor {
     /// The elements in row-major order, computing them if need be.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2], &device)?;
     /// assert_eq!(x.to_vec::<i32>()?, [1, 2]);
     /// assert!(x.to_vec::<f32>().is_err());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -115,15 +115,15 @@ impl Tensor {
     /// on, which may submit more meanwhile.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0, 3.0], &device)?;
     /// let pending = (&x * 2.0).read_async::<f32>()?;
     /// // The device is given more to do before anybody looks.
     /// let y = x.exp();
     /// y.realize()?;
     /// assert_eq!(pending.wait()?, [2.0, 4.0, 6.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -155,12 +155,12 @@ impl Tensor {
     /// The only element.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)?;
     /// assert_eq!(x.sum(..)?.item::<f32>()?, 3.0);
     /// assert!(x.item::<f32>().is_err());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -178,12 +178,12 @@ impl Tensor {
     /// elsewhere, and when there are none. The value is computed if need be.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1u8, 2], &device)?;
     /// // The interpreter keeps its memory to itself, the CPU backend does not.
     /// assert!(x.host_view()?.is_none());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -206,11 +206,11 @@ impl Tensor {
     /// The little-endian bytes of the elements in row-major order.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1u16, 258], &device)?;
     /// assert_eq!(x.to_bytes()?, [1, 0, 2, 1]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -231,12 +231,12 @@ impl Tensor {
     /// Writes what [`Tensor::to_bytes`] gives, piece by piece, so the host never holds all of it.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let mut bytes = Vec::new();
     /// Tensor::new([1u16, 258], &device)?.write_to(&mut bytes)?;
     /// assert_eq!(bytes, [1, 0, 2, 1]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

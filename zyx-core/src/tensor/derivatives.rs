@@ -23,14 +23,14 @@ impl Tensor {
     /// what the cotangents alone need is never computed.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)?;
     /// let along = Tensor::new([1f32, 10.0], &device)?;
     /// let (y, dy) = Tensor::jvp(|x| Ok(x[0].square()), &[&x], &[&along])?;
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 4.0]);
     /// assert_eq!(dy.to_vec::<f32>()?, [2.0, 40.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -86,14 +86,14 @@ impl Tensor {
     /// gradient; random numbers must be drawn from a generator that `f` clones.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)?.tracked();
     /// let y = Tensor::checkpoint(|x| Ok(x[0].exp().sin()), &[&x])?;
     /// y.realize()?;
     /// let dx = y.grad(&[&x])?.remove(0).expect("y depends on x");
     /// assert_eq!(format!("{dx:.3}"), "[-2.478  3.313]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -113,7 +113,8 @@ impl Tensor {
         let y = f(&detached)?;
         let kept: Arc<[Tensor]> = inputs.iter().map(|x| (*x).clone()).collect();
         let held = kept.clone();
-        // A rule has two inputs at most: all are joined to one, which is never computed.
+        // All inputs are joined to one, which is never computed. With a list of inputs, plans store what is between for
+        // several regions at a time.
         let joined = joined(kept.iter().map(|x| Ok(x.clone()))).named(OP)?;
         let dtype = joined.dtype();
         let rule = move |_: &[Tensor], _: &Tensor, dy: &Tensor| {
@@ -125,7 +126,7 @@ impl Tensor {
                 .map(|(dx, x)| Ok(dx.clone().unwrap_or_else(|| x.zeros_like())));
             Ok(vec![Some(self::joined(whole)?.cast(dtype))])
         };
-        let rule = GradientRule { apply: Box::new(rule), held };
+        let rule = GradientRule { held, ..GradientRule::new(Box::new(rule)) };
         y.with_gradient_rule(&[&joined], rule).named(OP)
     }
 
@@ -135,13 +136,13 @@ impl Tensor {
     /// good to about ten digits of a function that is smooth within 0.002 of its inputs.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0.5f64, 2.0], &device)?;
     /// Tensor::gradcheck(|x| Ok(x[0].exp()), &[&x], 1e-6)?;
     /// let wrong = |x: &[Tensor]| x[0].exp().with_gradient(&[&x[0]], |_, y, _| Ok(vec![Some(y.clone())]));
     /// assert!(Tensor::gradcheck(wrong, &[&x], 1e-6).is_err());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

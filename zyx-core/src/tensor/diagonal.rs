@@ -23,11 +23,11 @@ impl Tensor {
     /// The diagonal of the plane of two axes as a new last axis; `offset` above the main one.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32, 2, 3], [4, 5, 6]], &device)?;
     /// assert_eq!(x.diagonal(1, 0, 1)?.to_vec::<i32>()?, [2, 6]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -60,11 +60,11 @@ impl Tensor {
     /// and `b` of the result, and zeros elsewhere.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2], &device)?;
     /// assert_eq!(x.diag_embed(1, 0, 1)?.to_string(), "[[0 1 0]\n [0 0 2]\n [0 0 0]]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -108,12 +108,12 @@ impl Tensor {
     /// The diagonal of a matrix, or the matrix with a vector as its diagonal.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2], &device)?;
     /// assert_eq!(x.diag(0)?.to_vec::<i32>()?, [1, 0, 0, 2]);
     /// assert_eq!(x.diag(0)?.diag(0)?.to_vec::<i32>()?, [1, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -133,11 +133,11 @@ impl Tensor {
     /// Matrix with the flattened elements as its diagonal.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32, 2]], &device)?;
     /// assert_eq!(x.diagflat(0)?.to_vec::<i32>()?, [1, 0, 0, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -150,11 +150,11 @@ impl Tensor {
     /// Sum of the diagonal of a matrix; integers are summed in 64 bits.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.trace()?.item::<f32>()?, 5.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -172,12 +172,12 @@ impl Tensor {
     /// This tensor with `src` on its diagonal: the counterpart of [`Tensor::diagonal`].
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::ones([2, 2], DType::I32, &device);
     /// let y = x.diagonal_scatter(&Tensor::new([5i32, 6], &device)?, 0, 0, 1)?;
     /// assert_eq!(y.to_vec::<i32>()?, [5, 1, 1, 6]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -219,11 +219,11 @@ impl Tensor {
     /// on and below a diagonal, row by row.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let at = Tensor::tril_indices(2, 2, 0, &device)?;
     /// assert_eq!(at.to_string(), "[[0 1 1]\n [0 0 1]]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -243,11 +243,11 @@ impl Tensor {
     /// As [`Tensor::tril_indices`], on and above the diagonal.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let at = Tensor::triu_indices(2, 2, 0, &device)?;
     /// assert_eq!(at.to_string(), "[[0 0 1]\n [0 1 1]]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

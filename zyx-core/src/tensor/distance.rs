@@ -74,12 +74,12 @@ impl Tensor {
     /// elements is 0, for a negative `p` infinite, so that they add nothing to the norm of others.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[3f32, -4.0], [1.0, 0.0]], &device)?;
     /// assert_eq!(x.vector_norm(1.0, 1)?.to_vec::<f32>()?, [7.0, 1.0]);
     /// assert_eq!(x.vector_norm(f64::INFINITY, ..)?.item::<f32>()?, 4.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -99,12 +99,12 @@ impl Tensor {
     /// lengths, each held at least `eps`. Shapes broadcast; the axis goes.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[3f32, 4.0], [1.0, 0.0]], &device)?;
     /// let y = Tensor::new([4f32, 3.0], &device)?;
     /// assert_eq!(format!("{:.2}", x.cosine_similarity(&y, 1, 1e-8)?), "[0.96 0.8 ]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -134,12 +134,12 @@ impl Tensor {
     /// The p-norm of `self - other + eps` along the last axis, which goes. Shapes broadcast.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[3f32, 4.0], [0.0, 1.0]], &device)?;
     /// let y = Tensor::new([0f32, 0.0], &device)?;
     /// assert_eq!(x.pairwise_distance(&y, 2.0, 0.0)?.to_vec::<f32>()?, [5.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -166,12 +166,12 @@ impl Tensor {
     /// `[.., n, m]`; leading axes broadcast.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[0f32, 0.0], [3.0, 0.0]], &device)?;
     /// let y = Tensor::new([[3f32, 4.0]], &device)?;
     /// assert_eq!(x.cdist(&y, 2.0)?.to_vec::<f32>()?, [5.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -196,11 +196,11 @@ impl Tensor {
     /// [`Tensor::cdist`] in row-major order, `[n (n - 1) / 2]`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[0f32, 0.0], [3.0, 4.0], [0.0, 8.0]], &device)?;
     /// assert_eq!(x.pdist(2.0)?.to_vec::<f32>()?, [5.0, 8.0, 5.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

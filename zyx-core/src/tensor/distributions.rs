@@ -121,11 +121,11 @@ impl Tensor {
     /// Normal with the given mean and standard deviation; see [`Tensor::randn`].
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::normal(0.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -155,11 +155,11 @@ impl Tensor {
     /// Exponential with mean `1 / rate`.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::exponential(2.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -182,11 +182,11 @@ impl Tensor {
     /// Laplace: two exponential tails of the given scale around the mean.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::laplace(0.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -213,11 +213,11 @@ impl Tensor {
     /// Cauchy: the tangent of a uniform angle, scaled and moved.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::cauchy(0.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -241,11 +241,11 @@ impl Tensor {
     /// Gumbel: the limit of maxima, `mode - scale log(-log u)`.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::gumbel(0.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -273,12 +273,12 @@ impl Tensor {
     /// `hard`, 1 at the largest and 0 elsewhere, with the gradient of the soft ones.
     ///
     /// ```
-    /// # use zyx_core::{Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[0f32, 1.0, 2.0]], &device)?;
     /// let y = x.gumbel_softmax(1.0, true, -1, &mut Rng::seed(1))?;
     /// assert_eq!(y.sum(..)?.item::<f32>()?, 1.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -317,11 +317,11 @@ impl Tensor {
     /// The exponential of normal numbers with the given mean and standard deviation.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::lognormal(0.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -352,11 +352,11 @@ impl Tensor {
     /// Gamma with mean `shape_of / rate`, by Marsaglia and Tsang (2000).
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::gamma(2.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -380,11 +380,11 @@ impl Tensor {
     /// Beta with mean `a / (a + b)`: the share of one gamma number in the sum of two.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::beta(2.0, 3.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -410,11 +410,11 @@ impl Tensor {
     /// attempts the first inside counts, and a uniform number where none is.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::truncated_normal(0.0, 1.0, -2.0, 2.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -459,12 +459,12 @@ impl Tensor {
     /// `concentration`.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::dirichlet(&[1.0, 2.0], [3], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert_eq!(x.shape().dims(), [3, 2]);
     /// assert_eq!(format!("{:.4}", x.sum(1)?), "[1. 1. 1.]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -64,13 +64,13 @@ impl Tensor {
     /// [`einsum!`](crate::einsum) checks the subscripts while compiling.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// let x = Tensor::new([1f32, 10.0], &device)?;
     /// assert_eq!(Tensor::einsum("ij,j->i", &[&a, &x])?.to_vec::<f32>()?, [21.0, 43.0]);
     /// assert_eq!(Tensor::einsum("ii", &[&a])?.item::<f32>()?, 5.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -86,13 +86,13 @@ impl Tensor {
     /// The order in which [`Tensor::einsum`] contracts the operands, and what that costs.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let of = |shape: [usize; 2]| Tensor::zeros(shape, DType::F32, &device);
     /// let (a, b, c) = (of([64, 512]), of([512, 512]), of([512, 8]));
     /// let path = Tensor::einsum_path("ij,jk,kl->il", &[&a, &b, &c])?;
     /// assert_eq!(path.pairs, [[1, 2], [0, 1]]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -108,18 +108,18 @@ impl Tensor {
 /// compile, and the message names the letter. Operands are tensors or references.
 ///
 /// ```
-/// # use zyx_core::{Runtime, Tensor, einsum};
-/// # let device = Runtime::default().device("reference")?;
+/// # use zyx::{Tensor, einsum};
+/// # let device = zyx::runtime().device("reference")?;
 /// let x = Tensor::new([1f32, 2.0], &device)?;
 /// assert_eq!(einsum!("i,i", x, &x)?.item::<f32>()?, 5.0);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 ///
 /// A letter of the result that no operand has:
 ///
 /// ```compile_fail,E0080
-/// # use zyx_core::{DType, Runtime, Tensor, einsum};
-/// # let device = Runtime::default().device("reference").unwrap();
+/// # use zyx::{DType, Tensor, einsum};
+/// # let device = zyx::runtime().device("reference").unwrap();
 /// # let x = Tensor::zeros([2, 2], DType::F32, &device);
 /// einsum!("ij,jk->iz", x, x).unwrap();
 /// ```
@@ -127,8 +127,8 @@ impl Tensor {
 /// One that the result has twice:
 ///
 /// ```compile_fail,E0080
-/// # use zyx_core::{DType, Runtime, Tensor, einsum};
-/// # let device = Runtime::default().device("reference").unwrap();
+/// # use zyx::{DType, Tensor, einsum};
+/// # let device = zyx::runtime().device("reference").unwrap();
 /// # let x = Tensor::zeros([2, 2], DType::F32, &device);
 /// einsum!("ij->ii", x).unwrap();
 /// ```
@@ -136,8 +136,8 @@ impl Tensor {
 /// As many operands as subscripts:
 ///
 /// ```compile_fail,E0080
-/// # use zyx_core::{DType, Runtime, Tensor, einsum};
-/// # let device = Runtime::default().device("reference").unwrap();
+/// # use zyx::{DType, Tensor, einsum};
+/// # let device = zyx::runtime().device("reference").unwrap();
 /// # let x = Tensor::zeros([2, 2], DType::F32, &device);
 /// einsum!("ij,jk", x).unwrap();
 /// ```
@@ -145,50 +145,50 @@ impl Tensor {
 /// No signs but letters, commas, dots and one arrow:
 ///
 /// ```compile_fail,E0080
-/// # use zyx_core::{DType, Runtime, Tensor, einsum};
-/// # let device = Runtime::default().device("reference").unwrap();
+/// # use zyx::{DType, Tensor, einsum};
+/// # let device = zyx::runtime().device("reference").unwrap();
 /// # let x = Tensor::zeros([2, 2], DType::F32, &device);
 /// einsum!("i1->i", x).unwrap();
 /// ```
 ///
 /// ```compile_fail,E0080
-/// # use zyx_core::{DType, Runtime, Tensor, einsum};
-/// # let device = Runtime::default().device("reference").unwrap();
+/// # use zyx::{DType, Tensor, einsum};
+/// # let device = zyx::runtime().device("reference").unwrap();
 /// # let x = Tensor::zeros([2, 2], DType::F32, &device);
 /// einsum!("i..j", x).unwrap();
 /// ```
 ///
 /// ```compile_fail,E0080
-/// # use zyx_core::{DType, Runtime, Tensor, einsum};
-/// # let device = Runtime::default().device("reference").unwrap();
+/// # use zyx::{DType, Tensor, einsum};
+/// # let device = zyx::runtime().device("reference").unwrap();
 /// # let x = Tensor::zeros([2, 2], DType::F32, &device);
 /// einsum!("ij->i->j", x).unwrap();
 /// ```
 ///
 /// ```compile_fail,E0080
-/// # use zyx_core::{DType, Runtime, Tensor, einsum};
-/// # let device = Runtime::default().device("reference").unwrap();
+/// # use zyx::{DType, Tensor, einsum};
+/// # let device = zyx::runtime().device("reference").unwrap();
 /// # let x = Tensor::zeros([2, 2], DType::F32, &device);
 /// einsum!("ij->...i", x).unwrap();
 /// ```
 ///
 /// ```compile_fail,E0080
-/// # use zyx_core::{DType, Runtime, Tensor, einsum};
-/// # let device = Runtime::default().device("reference").unwrap();
+/// # use zyx::{DType, Tensor, einsum};
+/// # let device = zyx::runtime().device("reference").unwrap();
 /// # let x = Tensor::zeros([2, 2], DType::F32, &device);
 /// einsum!("...ij...", x).unwrap();
 /// ```
 ///
 /// ```compile_fail,E0080
-/// # use zyx_core::{DType, Runtime, Tensor, einsum};
-/// # let device = Runtime::default().device("reference").unwrap();
+/// # use zyx::{DType, Tensor, einsum};
+/// # let device = zyx::runtime().device("reference").unwrap();
 /// # let x = Tensor::zeros([2, 2], DType::F32, &device);
 /// einsum!("ij-ji", x).unwrap();
 /// ```
 ///
 /// ```compile_fail,E0080
-/// # use zyx_core::{DType, Runtime, Tensor, einsum};
-/// # let device = Runtime::default().device("reference").unwrap();
+/// # use zyx::{DType, Tensor, einsum};
+/// # let device = zyx::runtime().device("reference").unwrap();
 /// # let x = Tensor::zeros([2, 2], DType::F32, &device);
 /// einsum!("ij->i,j", x).unwrap();
 /// ```

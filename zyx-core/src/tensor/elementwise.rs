@@ -74,11 +74,11 @@ impl Tensor {
     /// The elements converted to `dtype` (rules: [`crate::scalar`]).
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1.7f32, -300.0, f32::NAN], &device)?;
     /// assert_eq!(x.cast(DType::I8).to_vec::<i8>()?, [1, -128, 0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Tensor {
@@ -91,11 +91,11 @@ impl Tensor {
     /// The bits of the elements read as another dtype of the same width.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32], &device)?;
     /// assert_eq!(x.bitcast(DType::U32)?.to_vec::<u32>()?, [0x3f80_0000]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -124,11 +124,11 @@ macro_rules! unary_methods {
             /// become `i64` where integers will do.
             ///
             /// ```
-            /// # use zyx_core::{Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::Tensor;
+            /// # let device = zyx::runtime().device("reference")?;
             #[doc = concat!("let x = Tensor::new(", stringify!($x), ", &device)?;")]
             #[doc = concat!("assert_eq!(x.", stringify!($name), "().to_vec::<f32>()?, ", stringify!($y), ");")]
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             #[track_caller]
             pub fn $name(&self) -> Tensor { self.unary(UnaryOp::$op) })*
@@ -194,14 +194,14 @@ macro_rules! binary_methods {
             /// Shapes broadcast, dtypes are promoted.
             ///
             /// ```
-            /// # use zyx_core::{Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::Tensor;
+            /// # let device = zyx::runtime().device("reference")?;
             #[doc = concat!("let x = Tensor::new(", stringify!($x), ", &device)?;")]
             #[doc = concat!(
                 "assert_eq!(x.", stringify!($name), "(", stringify!($y), ")?.to_vec::<",
                 stringify!($out), ">()?, ", stringify!($z), ");"
             )]
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors
@@ -276,11 +276,11 @@ impl Tensor {
     /// True division: integers are converted to `f32` first.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 3], &device)?;
     /// assert_eq!(x.div(2)?.to_vec::<f32>()?, [0.5, 1.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -293,11 +293,11 @@ impl Tensor {
     /// Division truncated towards zero, in the promoted dtype; an integer divided by 0 is 0.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([-7i32, 7], &device)?;
     /// assert_eq!(x.trunc_divide(2)?.to_vec::<i32>()?, [-3, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -318,11 +318,11 @@ impl Tensor {
     /// The quotient of an infinity is NaN. The gradient is 0.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([-7i32, 7], &device)?;
     /// assert_eq!(x.floor_divide(2)?.to_vec::<i32>()?, [-4, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -351,11 +351,11 @@ impl Tensor {
     /// integers.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([-7i32, 7], &device)?;
     /// assert_eq!(x.remainder(3)?.to_vec::<i32>()?, [2, 1]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -385,11 +385,11 @@ impl Tensor {
     /// A number from -8 to 8 without fraction means products: `x.pow(3)` is `x * x * x`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([2f32, 3.0], &device)?;
     /// assert_eq!(x.pow(3.0)?.to_vec::<f32>()?, [8.0, 27.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -459,11 +459,11 @@ impl Tensor {
     /// `self > rhs`, as bool.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.gt(0.0)?.to_vec::<bool>()?, [true, false, true]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -476,11 +476,11 @@ impl Tensor {
     /// `self >= rhs`, as bool.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.ge(1.0)?.to_vec::<bool>()?, [true, false, true]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -493,11 +493,11 @@ impl Tensor {
     /// Bitwise complement; logical on bool.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0u8, 5], &device)?;
     /// assert_eq!(x.bitwise_not()?.to_vec::<u8>()?, [255, 250]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -514,11 +514,11 @@ impl Tensor {
     /// Whether each element is zero (false).
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0f32, 5.0], &device)?;
     /// assert_eq!(x.logical_not().to_vec::<bool>()?, [true, false]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn logical_not(&self) -> Tensor {
@@ -528,11 +528,11 @@ impl Tensor {
     /// Both nonzero.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0f32, 5.0], &device)?;
     /// assert_eq!(x.logical_and(true)?.to_vec::<bool>()?, [false, true]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -546,11 +546,11 @@ impl Tensor {
     /// Either nonzero.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0f32, 5.0], &device)?;
     /// assert_eq!(x.logical_or(false)?.to_vec::<bool>()?, [false, true]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -564,11 +564,11 @@ impl Tensor {
     /// Where `self` (as bool) holds, `x`, elsewhere `y`; all three broadcast.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.gt(0.0)?.where_(&x, 0.0)?.to_vec::<f32>()?, [1.0, 0.0, 3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -613,11 +613,11 @@ impl Tensor {
     /// `1 / sqrt(x)`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([4f32], &device)?;
     /// assert_eq!(x.rsqrt().to_vec::<f32>()?, [0.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn rsqrt(&self) -> Tensor {
@@ -627,11 +627,11 @@ impl Tensor {
     /// `x * x`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.square().to_vec::<f32>()?, [1.0, 4.0, 9.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn square(&self) -> Tensor {
@@ -642,11 +642,11 @@ impl Tensor {
     /// -1, 0 or 1; NaN stays NaN.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.sign().to_vec::<f32>()?, [1.0, -1.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn sign(&self) -> Tensor {
@@ -664,11 +664,11 @@ impl Tensor {
     /// Whether each element is NaN.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, f32::NAN], &device)?;
     /// assert_eq!(x.is_nan().to_vec::<bool>()?, [false, true]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn is_nan(&self) -> Tensor {
@@ -678,11 +678,11 @@ impl Tensor {
     /// Whether each element is positive or negative infinity.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, f32::INFINITY], &device)?;
     /// assert_eq!(x.is_inf().to_vec::<bool>()?, [false, true]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn is_inf(&self) -> Tensor {
@@ -695,11 +695,11 @@ impl Tensor {
     /// Whether each element is neither NaN nor infinite.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, f32::NAN], &device)?;
     /// assert_eq!(x.is_finite().to_vec::<bool>()?, [true, false]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn is_finite(&self) -> Tensor {
@@ -712,11 +712,11 @@ impl Tensor {
     /// `self + weight * (end - self)`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0f32, 10.0], &device)?;
     /// assert_eq!(x.lerp(20.0, 0.5)?.to_vec::<f32>()?, [10.0, 15.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

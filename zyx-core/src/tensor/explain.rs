@@ -16,8 +16,8 @@ impl Tensor {
     /// together with it; there is none for data from outside.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Rng, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::randn([4, 8], DType::F32, &mut Rng::seed(1), &device)?;
     /// let y = x.softmax(-1)?.sum(0)?;
     /// let explanation = y.explain()?;
@@ -25,7 +25,7 @@ impl Tensor {
     /// assert!(explanation.launches.iter().all(|launch| !launch.kernels.is_empty()));
     /// y.realize()?;
     /// assert_eq!(y.explain()?.launches.len(), explanation.launches.len());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

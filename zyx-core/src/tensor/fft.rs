@@ -55,12 +55,12 @@ impl Tensor {
     /// with zeros to that length before.
     ///
     /// ```
-    /// # use zyx_core::{FftNorm, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{FftNorm, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 0.0], [0.0, 0.0], [0.0, 0.0]], &device)?;
     /// let y = x.fft(None, -1, FftNorm::Backward)?;
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 0.0, 1.0, 0.0, 1.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -74,12 +74,12 @@ impl Tensor {
     /// The inverse of [`Tensor::fft`].
     ///
     /// ```
-    /// # use zyx_core::{FftNorm, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{FftNorm, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[4f32, 0.0], [0.0, 0.0]], &device)?;
     /// let y = x.ifft(None, -1, FftNorm::Backward)?;
     /// assert_eq!(y.to_vec::<f32>()?, [2.0, 0.0, 2.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -93,12 +93,12 @@ impl Tensor {
     /// one, the others being their conjugates; a last axis of two is added.
     ///
     /// ```
-    /// # use zyx_core::{FftNorm, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{FftNorm, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0, 3.0, 4.0], &device)?;
     /// let y = x.rfft(None, -1, FftNorm::Backward)?;
     /// assert_eq!(format!("{y:.1}"), "[[10.  0.]\n [-2.  2.]\n [-2.  0.]]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -127,12 +127,12 @@ impl Tensor {
     /// Imaginary parts that the transform of real numbers cannot have are ignored.
     ///
     /// ```
-    /// # use zyx_core::{FftNorm, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{FftNorm, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[10f32, 0.0], [-2.0, 2.0], [-2.0, 0.0]], &device)?;
     /// let y = x.irfft(None, -1, FftNorm::Backward)?;
     /// assert_eq!(format!("{y:.1}"), "[1. 2. 3. 4.]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -252,12 +252,12 @@ impl Tensor {
     /// [`Tensor::fft`] along the two axes before the last.
     ///
     /// ```
-    /// # use zyx_core::{DType, FftNorm, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, FftNorm, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::ones([2, 2, 2], DType::F32, &device);
     /// let y = x.fft2(FftNorm::Backward)?;
     /// assert_eq!(y.to_vec::<f32>()?[..4], [4.0, 4.0, 0.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -270,11 +270,11 @@ impl Tensor {
     /// [`Tensor::ifft`] along the two axes before the last.
     ///
     /// ```
-    /// # use zyx_core::{DType, FftNorm, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, FftNorm, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::ones([2, 2, 2], DType::F32, &device);
     /// assert_eq!(x.ifft2(FftNorm::Backward)?.to_vec::<f32>()?[..4], [1.0, 1.0, 0.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -288,13 +288,13 @@ impl Tensor {
     /// elements, as of [`Tensor::rfft`].
     ///
     /// ```
-    /// # use zyx_core::{DType, FftNorm, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, FftNorm, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::ones([2, 2], DType::F32, &device);
     /// let y = x.rfft2(FftNorm::Backward)?;
     /// assert_eq!(y.shape().dims(), [2, 2, 2]);
     /// assert_eq!(y.to_vec::<f32>()?[..2], [4.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -308,12 +308,12 @@ impl Tensor {
     /// of `m`).
     ///
     /// ```
-    /// # use zyx_core::{DType, FftNorm, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, FftNorm, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::ones([2, 3], DType::F32, &device);
     /// let y = x.rfft2(FftNorm::Ortho)?.irfft2(Some(3), FftNorm::Ortho)?;
     /// assert_eq!(format!("{y:.1}"), "[[1. 1. 1.]\n [1. 1. 1.]]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -326,12 +326,12 @@ impl Tensor {
     /// [`Tensor::fft`] along several axes, counted without the last.
     ///
     /// ```
-    /// # use zyx_core::{DType, FftNorm, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, FftNorm, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::ones([2, 1, 2, 2], DType::F32, &device);
     /// let y = x.fftn(&[0, 2], FftNorm::Ortho)?;
     /// assert_eq!(format!("{:.1}", y.flatten().slice(0, ..2)?), "[2. 2.]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -344,11 +344,11 @@ impl Tensor {
     /// [`Tensor::ifft`] along several axes, counted without the last.
     ///
     /// ```
-    /// # use zyx_core::{DType, FftNorm, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, FftNorm, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::ones([2, 2], DType::F32, &device);
     /// assert_eq!(x.ifftn(&[0], FftNorm::Backward)?.to_vec::<f32>()?, [1.0, 1.0, 0.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -693,11 +693,11 @@ impl Tensor {
     /// The halves of axes exchanged, so that frequency 0 moves to the middle.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0f32, 1.0, 2.0, -2.0, -1.0], &device)?;
     /// assert_eq!(x.fftshift(0)?.to_vec::<f32>()?, [-2.0, -1.0, 0.0, 1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -712,11 +712,11 @@ impl Tensor {
     /// [`Tensor::fftshift`] undone.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([-2f32, -1.0, 0.0, 1.0, 2.0], &device)?;
     /// assert_eq!(x.ifftshift(0)?.to_vec::<f32>()?, [0.0, 1.0, 2.0, -2.0, -1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -742,10 +742,10 @@ impl Tensor {
     /// second half negative.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// assert_eq!(Tensor::fftfreq(4, 0.5, &device)?.to_vec::<f32>()?, [0.0, 0.5, -1.0, -0.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -763,10 +763,10 @@ impl Tensor {
     /// The frequencies of a real transform: those of [`Tensor::fftfreq`] that are not negative.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// assert_eq!(Tensor::rfftfreq(4, 0.5, &device)?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -29,11 +29,11 @@ impl Tensor {
     /// positions count from the end.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32, 2], [3, 4]], &device)?;
     /// assert_eq!(x.take(&Tensor::new([3i64, 0, -2], &device)?)?.to_vec::<i32>()?, [4, 1, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -56,12 +56,12 @@ impl Tensor {
     /// Without an axis, of the flattened tensors. Negative positions count from the end.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32, 2], [3, 4]], &device)?;
     /// let index = Tensor::new([[1i64, 1, 0]], &device)?;
     /// assert_eq!(x.take_along_dim(&index, Some(1))?.to_vec::<i32>()?, [2, 2, 1, 4, 4, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -104,12 +104,12 @@ impl Tensor {
     /// `accumulate`. Negative positions count from the end.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32, 2], [3, 4]], &device)?;
     /// let (at, src) = (Tensor::new([1i64, -1], &device)?, Tensor::new([8i32, 9], &device)?);
     /// assert_eq!(x.put(&at, &src, false)?.to_vec::<i32>()?, [1, 8, 3, 9]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -133,11 +133,11 @@ impl Tensor {
     /// Reads their number from the device.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.masked_select(&x.gt(0.0)?)?.to_vec::<f32>()?, [1.0, 3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -153,12 +153,12 @@ impl Tensor {
     /// enough of them, zero.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// let y = x.masked_scatter(&x.gt(0.0)?, &Tensor::new([8f32, 9.0], &device)?)?;
     /// assert_eq!(y.to_vec::<f32>()?, [8.0, -2.0, 9.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -186,11 +186,11 @@ impl Tensor {
     /// order, as `i64`. Reads their number from the device.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[0f32, 2.0], [3.0, 0.0]], &device)?;
     /// assert_eq!(x.nonzero()?.to_string(), "[[0 1]\n [1 0]]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -209,11 +209,11 @@ impl Tensor {
     /// Positions of the nonzero elements; the same as [`Tensor::nonzero`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0f32, 2.0], &device)?;
     /// assert_eq!(x.argwhere()?.to_vec::<i64>()?, [1]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -280,13 +280,13 @@ impl Tensor {
     /// has one axis, or the leading axes of `values` and is searched row by row.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let sorted = Tensor::new([1f32, 3.0, 3.0, 5.0], &device)?;
     /// let values = Tensor::new([3f32, 6.0, 0.0], &device)?;
     /// assert_eq!(sorted.searchsorted(&values, false)?.to_vec::<i64>()?, [1, 4, 0]);
     /// assert_eq!(sorted.searchsorted(&values, true)?.to_vec::<i64>()?, [3, 4, 0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -319,12 +319,12 @@ impl Tensor {
     /// first whose upper end is not below it (not at or below it if `right`).
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let boundaries = Tensor::new([1f32, 3.0], &device)?;
     /// let x = Tensor::new([0f32, 1.0, 2.0, 9.0], &device)?;
     /// assert_eq!(x.bucketize(&boundaries, false)?.to_vec::<i64>()?, [0, 0, 1, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -342,12 +342,12 @@ impl Tensor {
     /// sum of `times` from the device.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([7i32, 8, 9], &device)?;
     /// let times = Tensor::new([2i64, 0, 1], &device)?;
     /// assert_eq!(x.repeat_interleave_by(&times, 0)?.to_vec::<i32>()?, [7, 7, 9]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

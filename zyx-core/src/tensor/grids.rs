@@ -24,11 +24,11 @@ impl Tensor {
     /// `n` numbers `base^start … base^end`, their exponents evenly spaced, as `f32`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::logspace(0.0, 3.0, 4, 2.0, &device);
     /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 4.0, 8.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn logspace(start: f64, end: f64, n: usize, base: f64, device: &Device) -> Tensor {
@@ -40,11 +40,11 @@ impl Tensor {
     /// Every element `x`, converted to the dtype of `self`, in its shape and on its device.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1u8, 2], &device)?;
     /// assert_eq!(x.full_like(7).to_vec::<u8>()?, [7, 7]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn full_like<T: Element>(&self, x: T) -> Tensor {
@@ -54,11 +54,11 @@ impl Tensor {
     /// Uniform numbers of `0 .. 1` in shape, float dtype and on the device of `self`.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([100], DType::F32, &device).rand_like(&mut Rng::seed(1))?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|x| (0.0..1.0).contains(x)));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -71,11 +71,11 @@ impl Tensor {
     /// Standard normal numbers in shape, float dtype and on the device of `self`.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([100], DType::F32, &device).randn_like(&mut Rng::seed(1))?;
     /// assert!(x.mean(..)?.item::<f32>()?.abs() < 0.5);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -88,11 +88,11 @@ impl Tensor {
     /// Integers of `low .. high` in shape and dtype and on the device of `self`.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([100], DType::I32, &device).randint_like(3, 5, &mut Rng::seed(1))?;
     /// assert!(x.to_vec::<i32>()?.iter().all(|x| (3..5).contains(x)));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -106,12 +106,12 @@ impl Tensor {
     /// For each vector a tensor with one axis per vector that varies along that vector's own.
     ///
     /// ```
-    /// # use zyx_core::{Indexing, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Indexing, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([1i32, 2], &device)?, Tensor::new([3i32, 4, 5], &device)?);
     /// let grids = Tensor::meshgrid(&[&x, &y], Indexing::Ij)?;
     /// assert_eq!(grids[1].to_string(), "[[3 4 5]\n [3 4 5]]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -140,12 +140,12 @@ impl Tensor {
     /// All combinations of one element of each vector, one per row, the last varying fastest.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([1i32, 2], &device)?, Tensor::new([3i32, 4], &device)?);
     /// let all = Tensor::cartesian_prod(&[&x, &y])?;
     /// assert_eq!(all.to_string(), "[[1 3]\n [1 4]\n [2 3]\n [2 4]]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -165,11 +165,11 @@ impl Tensor {
     /// integers in 64 bits.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i64, 2, 3], &device)?;
     /// assert_eq!(x.vander(3, false)?.to_string(), "[[1 1 1]\n [4 2 1]\n [9 3 1]]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -28,12 +28,12 @@ impl Tensor {
     /// shape and at most this tensor's extent along the other axes.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// let index = Tensor::new([[1i64, 0]], &device)?;
     /// assert_eq!(x.gather(0, &index)?.to_vec::<f32>()?, [3.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -66,12 +66,12 @@ impl Tensor {
     /// The entries `index` (one axis) of one axis, in that order: time linear in the result.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0], [5.0, 6.0]], &device)?;
     /// let rows = x.index_select(0, &Tensor::new([2i64, 0], &device)?)?;
     /// assert_eq!(rows.to_vec::<f32>()?, [5.0, 6.0, 1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -129,12 +129,12 @@ impl Tensor {
     /// Rows of a `[vocabulary, width]` table: the shape of `index` with `width` appended.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let table = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// let rows = table.embedding(&Tensor::new([1u8, 1, 0], &device)?)?;
     /// assert_eq!(rows.to_vec::<f32>()?, [3.0, 4.0, 3.0, 4.0, 1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -202,12 +202,12 @@ impl Tensor {
     /// writes to one place the last in row-major order holds.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([4], DType::F32, &device);
     /// let index = Tensor::new([2i64, 0], &device)?;
     /// assert_eq!(x.scatter(0, &index, &Tensor::new([5f32, 6.0], &device)?)?.to_vec::<f32>()?, [6.0, 0.0, 5.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -221,12 +221,12 @@ impl Tensor {
     /// This tensor with `src[.., i, ..]` added to `[.., index[.., i, ..], ..]`.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::ones([3], DType::F32, &device);
     /// let index = Tensor::new([2i64, 2], &device)?;
     /// assert_eq!(x.scatter_add(0, &index, &Tensor::new([5f32, 6.0], &device)?)?.to_vec::<f32>()?, [1.0, 1.0, 12.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -240,11 +240,11 @@ impl Tensor {
     /// A new last axis of extent `classes`, true at the element's value.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i64, 2], &device)?;
     /// assert_eq!(x.one_hot(3)?.cast(DType::U8).to_vec::<u8>()?, [0, 1, 0, 0, 0, 1]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

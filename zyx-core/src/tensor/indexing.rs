@@ -21,7 +21,7 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 /// One part of an index: what to do with the next axis.
 ///
 /// ```
-/// use zyx_core::Index;
+/// use zyx::Index;
 /// let parts: [Index; 3] = [3.into(), (1..4).into(), (..).into()];
 /// # assert!(matches!(parts[0], Index::At(3)));
 /// ```
@@ -52,11 +52,11 @@ impl Index {
     /// A range with a step.
     ///
     /// ```
-    /// # use zyx_core::{Index, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Index, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2, 3, 4], &device)?;
     /// assert_eq!(x.index(&[Index::step(None, None, -2)])?.to_vec::<i32>()?, [4, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn step(start: Option<isize>, end: Option<isize>, step: isize) -> Index {
         Index::Range { start, end, step }
@@ -124,14 +124,14 @@ impl Tensor {
     /// A mask reads from the device how many elements it picks.
     ///
     /// ```
-    /// # use zyx_core::{Index, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Index, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32, 2, 3], [4, 5, 6]], &device)?;
     /// assert_eq!(x.index(&[1.into(), (1..).into()])?.to_vec::<i32>()?, [5, 6]);
     /// let columns = Tensor::new([2i64, 0], &device)?;
     /// assert_eq!(x.index(&[Index::Ellipsis, columns.into()])?.to_vec::<i32>()?, [3, 1, 6, 4]);
     /// assert_eq!(x.index(&[x.gt(4)?.into()])?.to_vec::<i32>()?, [5, 6]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -198,12 +198,12 @@ impl Tensor {
     /// last in row-major order holds.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32, 2], [3, 4]], &device)?;
     /// let y = x.index_put(&[(..).into(), 1.into()], &Tensor::scalar(9i32, &device), false)?;
     /// assert_eq!(y.to_vec::<i32>()?, [1, 9, 3, 9]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

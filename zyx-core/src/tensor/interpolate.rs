@@ -72,14 +72,14 @@ impl Tensor {
     /// the outermost ones coincide (linear and cubic only).
     ///
     /// ```
-    /// # use zyx_core::{Interpolation, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Interpolation, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0f32, 4.0], &device)?;
     /// let y = x.interpolate(&[4], Interpolation::Linear, false)?;
     /// assert_eq!(y.to_vec::<f32>()?, [0.0, 1.0, 3.0, 4.0]);
     /// let y = x.interpolate(&[4], Interpolation::Nearest, false)?;
     /// assert_eq!(y.to_vec::<f32>()?, [0.0, 0.0, 4.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -100,12 +100,12 @@ impl Tensor {
     /// left something out; see [`Tensor::interpolate`].
     ///
     /// ```
-    /// # use zyx_core::{Interpolation, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Interpolation, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0f32, 4.0, 8.0], &device)?;
     /// let y = x.interpolate_by(&[0.8], Interpolation::Linear, false)?;
     /// assert_eq!(y.to_vec::<f32>()?, [0.5, 5.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -275,13 +275,13 @@ impl Tensor {
     /// `border` the elements there. Differentiable in both.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let image = Tensor::new([[[[1f32, 3.0]]]], &device)?;
     /// let places = Tensor::new([[[[-1f32, 0.0], [0.0, 0.0]]]], &device)?;
     /// let y = image.grid_sample(&places, false, false, true)?;
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

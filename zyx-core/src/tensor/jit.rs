@@ -29,8 +29,8 @@ const SHARE: usize = 8;
 /// history; take gradients inside.
 ///
 /// ```
-/// # use zyx_core::{Jit, Runtime, Tensor};
-/// # let device = Runtime::default().device("reference")?;
+/// # use zyx::{Jit, Tensor};
+/// # let device = zyx::runtime().device("reference")?;
 /// // A step of gradient descent.
 /// let step = Jit::new(|x: &[Tensor]| {
 ///     let (w, x) = (x[0].tracked(), &x[1]);
@@ -45,7 +45,7 @@ const SHARE: usize = 8;
 /// }
 /// assert!((w.item::<f32>()? - 3.0).abs() < 1e-3);
 /// assert_eq!(step.traces(), 1);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 pub struct Jit<F> {
     function: F,
@@ -72,7 +72,7 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Jit<F> {
     /// Nothing is called yet.
     ///
     /// ```
-    /// # use zyx_core::{Jit, Tensor};
+    /// # use zyx::{Jit, Tensor};
     /// let square = Jit::new(|x: &[Tensor]| Ok(vec![x[0].square()]));
     /// assert_eq!(square.traces(), 0);
     /// ```
@@ -84,12 +84,12 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Jit<F> {
     /// called like any other.
     ///
     /// ```
-    /// # use zyx_core::{Jit, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Jit, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let square = Jit::new(|x: &[Tensor]| Ok(vec![x[0].square()]));
     /// let y = square.call(&[&Tensor::new([1f32, 3.0], &device)?])?;
     /// assert_eq!(y[0].to_vec::<f32>()?, [1.0, 9.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -118,15 +118,15 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Jit<F> {
     /// How many kinds of inputs there have been, of which plans are kept.
     ///
     /// ```
-    /// # use zyx_core::{Jit, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Jit, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let square = Jit::new(|x: &[Tensor]| Ok(vec![x[0].square()]));
     /// for x in [1f32, 2.0, 3.0] {
     ///     square.call(&[&Tensor::new(x, &device)?])?;
     /// }
     /// square.call(&[&Tensor::new([1f32, 2.0], &device)?])?;
     /// assert_eq!(square.traces(), 2);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn traces(&self) -> usize {
         self.known().len()

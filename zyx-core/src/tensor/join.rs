@@ -17,11 +17,11 @@ impl Tensor {
     /// Tensors joined along an existing axis; dtypes are promoted.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([3f32], &device)?);
     /// assert_eq!(Tensor::cat(&[&x, &y], 0)?.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -108,11 +108,11 @@ impl Tensor {
     /// Tensors of one shape joined along a new axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([3f32, 4.0], &device)?);
     /// assert_eq!(Tensor::stack(&[&x, &y], 1)?.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -128,12 +128,12 @@ impl Tensor {
     /// Pieces of extent `size` along an axis, the last one smaller if need be.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let parts = Tensor::iota(5, DType::I32, &device).split(2, 0)?;
     /// assert_eq!(parts.len(), 3);
     /// assert_eq!(parts[2].to_vec::<i32>()?, [4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -160,11 +160,11 @@ impl Tensor {
     /// `n` pieces along an axis, the first ones larger by one if it does not divide.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let parts = Tensor::iota(5, DType::I32, &device).chunk(2, 0)?;
     /// assert_eq!(parts[0].to_vec::<i32>()?, [0, 1, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -185,11 +185,11 @@ impl Tensor {
     /// The tensor repeated `times[i]` times along each axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)?;
     /// assert_eq!(x.repeat([2])?.to_vec::<f32>()?, [1.0, 2.0, 1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -14,12 +14,12 @@ impl Tensor {
     /// as that they are given where the operands are converted before (`x.cast(DType::I32)`), which copies none.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// let x = Tensor::new([1f32, 1.0], &device)?;
     /// assert_eq!(a.matmul(&x)?.to_vec::<f32>()?, [3.0, 7.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -77,11 +77,11 @@ impl Tensor {
     /// Sum of the products of two vectors of equal length.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)?;
     /// assert_eq!(x.dot(&Tensor::new([3f32, 4.0], &device)?)?.item::<f32>()?, 11.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -98,11 +98,11 @@ impl Tensor {
     /// Sum of products of two vectors; the same as [`Tensor::dot`], as no number is complex.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([1f32, 2.0], &device)?;
     /// assert_eq!(a.vdot(&a)?.item::<f32>()?, 5.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -54,12 +54,12 @@ impl Tensor {
     /// A class number out of range is an error, at the call or when the loss is read.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let logits = Tensor::new([[2f32, 1.0, 0.1], [0.0, 0.0, 0.0]], &device)?;
     /// let loss = logits.cross_entropy(&Tensor::new([0i64, 2], &device)?)?;
     /// assert_eq!(format!("{loss:.4}"), "0.7578");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -72,13 +72,13 @@ impl Tensor {
     /// As [`Tensor::cross_entropy`], with options.
     ///
     /// ```
-    /// # use zyx_core::{CrossEntropy, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{CrossEntropy, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let logits = Tensor::new([[2f32, 1.0], [0.0, 0.0]], &device)?;
     /// let options = CrossEntropy { ignore_index: Some(1), ..Default::default() };
     /// let loss = logits.cross_entropy_with(&Tensor::new([0i64, 1], &device)?, options)?;
     /// assert_eq!(format!("{:.4}", loss), "0.3133");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -114,12 +114,12 @@ impl Tensor {
     /// error, at the call or when the loss is read.
     ///
     /// ```
-    /// # use zyx_core::{CrossEntropy, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{CrossEntropy, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[-0.5f32, -1.5], [-2.0, -0.25]], &device)?;
     /// let target = Tensor::new([0i64, 1], &device)?;
     /// assert_eq!(x.nll_loss(&target, CrossEntropy::default())?.item::<f32>()?, 0.375);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -229,11 +229,11 @@ impl Tensor {
     /// Squared difference.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([1f32, 4.0], &device)?);
     /// assert_eq!(x.mse_loss(&y, Reduction::Mean)?.item::<f32>()?, 2.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -248,11 +248,11 @@ impl Tensor {
     /// Absolute difference.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([1f32, 4.0], &device)?);
     /// assert_eq!(x.l1_loss(&y, Reduction::Sum)?.item::<f32>()?, 2.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -268,11 +268,11 @@ impl Tensor {
     /// `delta * (|d| - delta / 2)`.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([1.5f32, 5.0], &device)?);
     /// assert_eq!(x.huber_loss(&y, 1.0, Reduction::None)?.to_vec::<f32>()?, [0.125, 2.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -295,11 +295,11 @@ impl Tensor {
     /// Huber's loss divided by `beta`: slope 1 beyond `beta`. With `beta` 0 it is [`Tensor::l1_loss`].
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([1.5f32, 5.0], &device)?);
     /// assert_eq!(x.smooth_l1_loss(&y, 1.0, Reduction::None)?.to_vec::<f32>()?, [0.125, 2.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -322,11 +322,11 @@ impl Tensor {
     /// gradient, `(x - y) / max(x (1 - x), 1e-12)`, goes on where they are held.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([0.5f32], &device)?, Tensor::new([1f32], &device)?);
     /// assert_eq!(format!("{:.4}", x.bce_loss(&y, Reduction::Mean)?), "0.6931");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -354,11 +354,11 @@ impl Tensor {
     /// Binary cross entropy of logits, without overflow: `y log(1 + e^-x) + (1 - y) log(1 + e^x)`.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([0f32], &device)?, Tensor::new([1f32], &device)?);
     /// assert_eq!(format!("{:.4}", x.bce_with_logits_loss(&y, Reduction::Mean)?), "0.6931");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -375,11 +375,11 @@ impl Tensor {
     /// `y (log y - x)`, 0 where `y` is 0. Their mean is over elements, not over the batch.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([0.5f32], &device)?.log(), Tensor::new([1f32], &device)?);
     /// assert_eq!(format!("{:.4}", x.kl_div_loss(&y, Reduction::Sum)?), "0.6931");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

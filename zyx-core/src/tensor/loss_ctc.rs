@@ -16,7 +16,7 @@ use crate::runtime::{Bound, Judgement};
 /// Which class is the blank, and what becomes of the losses.
 ///
 /// ```
-/// use zyx_core::Ctc;
+/// use zyx::Ctc;
 /// assert_eq!(Ctc::default().blank, 0);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -38,8 +38,8 @@ impl Tensor {
     /// first `input_lengths[i]` steps do. Lengths are `[n]`, integers.
     ///
     /// ```
-    /// # use zyx_core::{Ctc, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Ctc, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// // Two steps, blank and one class, each with probability one half: of the four paths, all
     /// // but the one of two blanks spell the class.
     /// let x = Tensor::new([[[0.5f32, 0.5]], [[0.5, 0.5]]], &device)?.log();
@@ -47,7 +47,7 @@ impl Tensor {
     /// let target = Tensor::new([[1i64]], &device)?;
     /// let loss = x.ctc_loss(&target, &lengths.0, &lengths.1, Ctc::default())?;
     /// assert_eq!(format!("{loss:.4}"), "0.2877");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use crate::origin::composed;
 /// How [`Tensor::poisson_nll_loss`] reads its input.
 ///
 /// ```
-/// use zyx_core::PoissonNll;
+/// use zyx::PoissonNll;
 /// assert!(PoissonNll::default().log_input);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,14 +44,14 @@ impl Tensor {
     /// number out of range is an error, at the call or when the loss is read.
     ///
     /// ```
-    /// # use zyx_core::{CrossEntropy, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{CrossEntropy, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let logits = Tensor::new([[0f32, 0.0], [0.0, 0.0]], &device)?;
     /// let soft = Tensor::new([[0.5f32, 0.5], [1.0, 0.0]], &device)?;
     /// let weight = Tensor::new([1f32, 3.0], &device)?;
     /// let loss = logits.cross_entropy_weighted(&soft, Some(&weight), CrossEntropy::default())?;
     /// assert_eq!(format!("{:.4}", loss), "1.0397");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -172,14 +172,14 @@ impl Tensor {
     /// factors. See [`Tensor::nll_loss`].
     ///
     /// ```
-    /// # use zyx_core::{CrossEntropy, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{CrossEntropy, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[-1f32, -2.0], [-3.0, -4.0]], &device)?;
     /// let target = Tensor::new([0i64, 1], &device)?;
     /// let weight = Tensor::new([1f32, 3.0], &device)?;
     /// let loss = x.nll_loss_weighted(&target, &weight, CrossEntropy::default())?;
     /// assert_eq!(loss.item::<f32>()?, 13.0 / 4.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -207,13 +207,13 @@ impl Tensor {
     /// As [`Tensor::bce_loss`], with a factor for each term that broadcasts.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([0.5f32], &device)?, Tensor::new([1f32], &device)?);
     /// let weight = Tensor::new([2f32], &device)?;
     /// let loss = x.binary_cross_entropy(&y, Some(&weight), Reduction::Mean)?;
     /// assert_eq!(format!("{loss:.4}"), "1.3863");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -247,13 +247,13 @@ impl Tensor {
     /// positive targets; both broadcast.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([0f32], &device)?, Tensor::new([1f32], &device)?);
     /// let positive = Tensor::new([3f32], &device)?;
     /// let loss = x.binary_cross_entropy_with_logits(&y, None, Some(&positive), Reduction::Mean)?;
     /// assert_eq!(format!("{loss:.4}"), "2.0794");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -310,11 +310,11 @@ impl Tensor {
     /// `e^y (y - x)`.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([-1f32], &device)?, Tensor::new([0f32], &device)?);
     /// assert_eq!(x.kl_div(&y, true, Reduction::Sum)?.item::<f32>()?, 1.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -338,11 +338,11 @@ impl Tensor {
     /// rates, `x - target log(x + eps)` of rates.
     ///
     /// ```
-    /// # use zyx_core::{PoissonNll, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{PoissonNll, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([0f32, 0.0], &device)?, Tensor::new([2f32, 4.0], &device)?);
     /// assert_eq!(x.poisson_nll_loss(&y, PoissonNll::default())?.item::<f32>()?, 1.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -378,13 +378,13 @@ impl Tensor {
     /// shape of the mean, or a last axis of extent 1, or lacks the last axis.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([1f32], &device)?, Tensor::new([3f32], &device)?);
     /// let var = Tensor::new([1f32], &device)?;
     /// let loss = x.gaussian_nll_loss(&y, &var, false, 1e-6, Reduction::Mean)?;
     /// assert_eq!(loss.item::<f32>()?, 2.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

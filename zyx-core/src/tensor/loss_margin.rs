@@ -13,7 +13,7 @@ use crate::shape::Shape;
 /// How [`Tensor::triplet_margin_loss`] measures.
 ///
 /// ```
-/// use zyx_core::TripletMargin;
+/// use zyx::TripletMargin;
 /// assert_eq!(TripletMargin::default().margin, 1.0);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +40,7 @@ impl Default for TripletMargin {
 /// How [`Tensor::multi_margin_loss`] treats classes.
 ///
 /// ```
-/// use zyx_core::MultiMargin;
+/// use zyx::MultiMargin;
 /// assert_eq!(MultiMargin::default().p, 1);
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -75,14 +75,14 @@ impl Tensor {
     /// axis, `self` being the anchors (Weinberger and Saul 2009). Shapes broadcast.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor, TripletMargin};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Tensor, TripletMargin};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let anchor = Tensor::new([[0f32, 0.0]], &device)?;
     /// let near = Tensor::new([[0f32, 1.0]], &device)?;
     /// let far = Tensor::new([[1.5f32, 0.0]], &device)?;
     /// let loss = anchor.triplet_margin_loss(&near, &far, TripletMargin::default())?;
     /// assert_eq!(format!("{loss:.3}"), "0.500");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -113,14 +113,14 @@ impl Tensor {
     /// vectors along the last axis.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 0.0], [1.0, 0.0]], &device)?;
     /// let y = Tensor::new([[0f32, 1.0], [2.0, 0.0]], &device)?;
     /// let target = Tensor::new([1f32, -1.0], &device)?;
     /// let loss = x.cosine_embedding_loss(&y, &target, 0.5, Reduction::None)?;
     /// assert_eq!(format!("{loss:.2}"), "[1.  0.5]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -154,13 +154,13 @@ impl Tensor {
     /// target is 1, below where it is -1. Shapes broadcast.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([3f32, 0.0], &device)?);
     /// let target = Tensor::new([1f32, 1.0], &device)?;
     /// let loss = x.margin_ranking_loss(&y, &target, 0.5, Reduction::None)?;
     /// assert_eq!(loss.to_vec::<f32>()?, [2.5, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -186,13 +186,13 @@ impl Tensor {
     /// The distance itself where the target is 1, `max(0, margin - self)` where it is -1.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0.25f32, 0.25], &device)?;
     /// let target = Tensor::new([1f32, -1.0], &device)?;
     /// let loss = x.hinge_embedding_loss(&target, 1.0, Reduction::None)?;
     /// assert_eq!(loss.to_vec::<f32>()?, [0.25, 0.75]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -219,11 +219,11 @@ impl Tensor {
     /// `log(1 + exp(-target self))` with targets 1 and -1.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([0f32], &device)?, Tensor::new([1f32], &device)?);
     /// assert_eq!(format!("{:.4}", x.soft_margin_loss(&y, Reduction::Mean)?), "0.6931");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -246,12 +246,12 @@ impl Tensor {
     /// is an error, at the call or when the loss is read.
     ///
     /// ```
-    /// # use zyx_core::{MultiMargin, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{MultiMargin, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[0.5f32, 1.0, 0.0]], &device)?;
     /// let loss = x.multi_margin_loss(&Tensor::new([0i64], &device)?, MultiMargin::default())?;
     /// assert_eq!(format!("{loss:.4}"), "0.6667");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -320,13 +320,13 @@ impl Tensor {
     /// there or not, with target 1 or 0. `weight` is a factor for each class.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[0f32, 0.0]], &device)?;
     /// let y = Tensor::new([[1f32, 0.0]], &device)?;
     /// let loss = x.multilabel_soft_margin_loss(&y, None, Reduction::Mean)?;
     /// assert_eq!(format!("{loss:.4}"), "0.6931");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -357,13 +357,13 @@ impl Tensor {
     /// up to the first negative one. Takes time for each class times each that is listed.
     ///
     /// ```
-    /// # use zyx_core::{Reduction, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Reduction, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0.1f32, 0.2, 0.4, 0.8], &device)?;
     /// let target = Tensor::new([3i64, 0, -1, 1], &device)?;
     /// let loss = x.multilabel_margin_loss(&target, Reduction::Mean)?;
     /// assert_eq!(format!("{loss:.4}"), "0.8500");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

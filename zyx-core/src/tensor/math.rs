@@ -21,14 +21,14 @@ macro_rules! unary_methods {
             $(#[$doc])*
             ///
             /// ```
-            /// # use zyx_core::{Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::Tensor;
+            /// # let device = zyx::runtime().device("reference")?;
             #[doc = concat!("let x = Tensor::new(", stringify!($in), ", &device)?;")]
             #[doc = concat!(
                 "assert_eq!(x.", stringify!($name), "().to_vec::<", stringify!($dtype), ">()?, ",
                 stringify!($out), ");"
             )]
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             #[track_caller]
             pub fn $name(&self) -> Tensor {
@@ -153,12 +153,12 @@ impl Tensor {
     /// rest is NaN there.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f64], &device)?;
     /// let y = x.polygamma(1).to_vec::<f64>()?[0];
     /// assert!((y - std::f64::consts::PI.powi(2) / 6.0).abs() < 1e-13);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn polygamma(&self, n: usize) -> Tensor {
@@ -175,12 +175,12 @@ impl Tensor {
     /// at which the gradient is that from inside.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0.5f32, 1.0], &device)?;
     /// assert_eq!(x.logit(None).to_vec::<f32>()?, [0.0, f32::INFINITY]);
     /// assert!(x.logit(Some(1e-3)).to_vec::<f32>()?[1] < 7.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn logit(&self, eps: Option<f64>) -> Tensor {
@@ -205,11 +205,11 @@ impl Tensor {
     /// finite numbers of the dtype. Integers stay as they are.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, f32::NAN, f32::INFINITY], &device)?;
     /// assert_eq!(x.nan_to_num(0.0, Some(9.0), None).to_vec::<f32>()?, [1.0, 0.0, 9.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Tensor {

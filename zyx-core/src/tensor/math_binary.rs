@@ -26,14 +26,14 @@ macro_rules! binary_methods {
             $(#[$doc])*
             ///
             /// ```
-            /// # use zyx_core::{Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::Tensor;
+            /// # let device = zyx::runtime().device("reference")?;
             #[doc = concat!("let x = Tensor::new(", stringify!($in), ", &device)?;")]
             #[doc = concat!(
                 "assert_eq!(x.", stringify!($name), "(", stringify!($rhs), ")?.to_vec::<",
                 stringify!($dtype), ">()?, ", stringify!($out), ");"
             )]
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors
@@ -230,11 +230,11 @@ impl Tensor {
     /// `self + value * x * y`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)?;
     /// assert_eq!(x.addcmul(&x, 3.0, 10.0)?.to_vec::<f32>()?, [31.0, 62.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -258,11 +258,11 @@ impl Tensor {
     /// `self + value * x / y`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)?;
     /// assert_eq!(x.addcdiv(&x, 2.0, 10.0)?.to_vec::<f32>()?, [6.0, 12.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -279,11 +279,11 @@ impl Tensor {
     /// if `equal_nan`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, f32::NAN], &device)?;
     /// assert_eq!(x.isclose(&(&x + 1e-6), 1e-5, 1e-8, true)?.to_vec::<bool>()?, [true, true]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -322,11 +322,11 @@ impl Tensor {
     /// Whether all pairs are close, see [`Tensor::isclose`]. Computes and reads the answer.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)?;
     /// assert!(x.allclose(&(&x + 1e-6), 1e-5, 1e-8, false)? && !x.allclose(0.0, 1e-5, 1e-8, false)?);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -345,11 +345,11 @@ impl Tensor {
     /// Whether both have one shape and equal elements. Computes and reads the answer.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)?;
     /// assert!(x.equal(&x.clone())? && !x.equal(&x.unsqueeze(0)?)?);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -66,6 +66,7 @@ mod scatter;
 mod segments;
 mod select;
 mod series;
+mod slice_range;
 mod solve;
 mod sort;
 mod spectral;
@@ -101,6 +102,7 @@ pub use pool::{Pool, Pool2d};
 pub use quantized::{Float8, QuantizedMatrix};
 pub use random::Rng;
 pub use scatter::ScatterReduce;
+pub use slice_range::SliceRange;
 pub use spectral::MatrixNorm;
 pub use statistics::Unique;
 pub use steps::{Step, StepOp, Steps};
@@ -122,12 +124,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 /// Cheap to clone (one pointer), `Send + Sync`, not generic over backend, rank or dtype.
 ///
 /// ```
-/// use zyx_core::{Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::Tensor;
+/// let device = zyx::device()?;
 /// let x = Tensor::from_slice(&[1f32, 2.0, 3.0], [3], &device)?;
 /// let y = (&x * &x).sum(..)?;
 /// assert_eq!(y.item::<f32>()?, 14.0);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Tensor(Arc<Node>);
@@ -262,6 +264,29 @@ impl Expr {
     pub(crate) fn operands(&self) -> impl DoubleEndedIterator<Item = &Tensor> {
         let n = if let Op::Alias(_) = self.op { 1 } else { 3 };
         self.srcs[..n].iter().flatten()
+    }
+
+    /// The inputs of an alias's gradient rule, in order. Of more than two, the first is a source of the alias and the
+    /// others are sources of a chain of aliases: each has the next input and the rest of the chain.
+    pub(crate) fn inputs(&self) -> Vec<Tensor> {
+        let mut inputs = Vec::new();
+        inputs.extend(self.srcs[1].clone());
+        let mut rest = self.srcs[2].clone();
+        while let Some(last) = rest.take() {
+            match last.listed() {
+                Some([input, others]) => {
+                    inputs.push(input);
+                    rest = Some(others);
+                }
+                None => inputs.push(last),
+            }
+        }
+        inputs
+    }
+
+    /// Whether the node only lists inputs for the rule of another one.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(&self.op, Op::Alias(Some(rule)) if rule.is_list)
     }
 
     /// The source of a copy from another device than `here`, where the node is. All other sources
@@ -416,11 +441,11 @@ impl Tensor {
     /// The extents of the axes.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.shape().dims(), [2, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn shape(&self) -> &Shape {
         &self.0.shape
@@ -429,11 +454,11 @@ impl Tensor {
     /// The type of the elements.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.dtype(), DType::F32);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn dtype(&self) -> DType {
         self.0.dtype
@@ -442,11 +467,11 @@ impl Tensor {
     /// The device it is, or will be, stored on.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.device().spec(), "reference:0");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn device(&self) -> &Device {
         &self.0.device
@@ -455,11 +480,11 @@ impl Tensor {
     /// Number of axes.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.rank(), 2);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn rank(&self) -> usize {
         self.0.shape.rank()
@@ -468,11 +493,11 @@ impl Tensor {
     /// Number of elements.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.numel(), 4);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn numel(&self) -> usize {
         self.0.shape.numel()
@@ -486,11 +511,11 @@ impl Tensor {
     /// Whether gradients can flow through this tensor after it was realized.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert!(!x.is_tracked() && x.tracked().exp().is_tracked());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn is_tracked(&self) -> bool {
         self.0.is_tracked()
@@ -499,14 +524,14 @@ impl Tensor {
     /// Whether the value has been computed.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// let y = x.exp();
     /// assert!(!y.is_realized());
     /// y.realize()?;
     /// assert!(y.is_realized());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn is_realized(&self) -> bool {
         self.0.value.get().is_some()
@@ -516,15 +541,15 @@ impl Tensor {
     /// history, so [`Tensor::grad`] works even after values were read.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let w = Tensor::new(3f32, &device)?.tracked();
     /// let loss = w.square();
     /// assert_eq!(loss.item::<f32>()?, 9.0);
     /// // The value was read, and the gradient is there all the same.
     /// let dw = loss.grad(&[&w])?.remove(0).expect("the loss depends on w");
     /// assert_eq!(dw.item::<f32>()?, 6.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn tracked(&self) -> Tensor {
@@ -547,12 +572,12 @@ impl Tensor {
     /// what goes in, or what comes out.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new(3f32, &device)?.tracked();
     /// let y = x.detach().square();
     /// assert!(y.grad(&[&x])?[0].is_none());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn detach(&self) -> Tensor {
@@ -588,15 +613,15 @@ impl Tensor {
     /// Computes the value, if it is not there yet.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// let y = x.exp();
     /// y.realize()?;
     /// let launches = device.stats().launches;
     /// y.realize()?;
     /// assert_eq!(device.stats().launches, launches);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -610,13 +635,13 @@ impl Tensor {
     /// different devices.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// let (sum, top) = (x.sum(..)?, x.max(..)?);
     /// Tensor::realize_all([&sum, &top])?;
     /// assert!(sum.is_realized() && top.is_realized());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -633,8 +658,8 @@ impl Tensor {
     /// gradients that an optimizer consumes, are not kept on the way to the values.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let mean = Tensor::ones([1024], DType::F32, &device);
     /// mean.realize()?;
     /// let (next, mut old) = (&mean * 0.5, vec![mean]);
@@ -644,7 +669,7 @@ impl Tensor {
     /// assert!(old.is_empty());
     /// // Nothing was allocated: the new mean is where the old one was.
     /// assert_eq!(device.stats().peak_bytes, before);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -698,6 +723,13 @@ impl Tensor {
 
     pub(crate) fn history(&self) -> MutexGuard<'_, History> {
         self.0.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next input and the rest, if this is part of a list of inputs; see [`Expr::inputs`].
+    fn listed(&self) -> Option<[Tensor; 2]> {
+        let history = self.history();
+        let expr = history.expr().filter(|expr| expr.is_list())?;
+        Some([expr.srcs[1].clone()?, expr.srcs[2].clone()?])
     }
 
     /// Shows every source that the tensor holds, those included that only gradients need.

@@ -1,7 +1,7 @@
 //! Methods that rearrange elements without computing on them.
 
 use super::axes::{normalize, place};
-use super::{Expr, History, Tensor};
+use super::{Expr, History, SliceRange, Tensor};
 use crate::error::{Named, Result};
 use crate::graph::{Op, Perm};
 use crate::origin::composed;
@@ -9,7 +9,6 @@ use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use smallvec::SmallVec;
-use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 impl Tensor {
@@ -43,12 +42,12 @@ impl Tensor {
     /// The same elements, in row-major order, with another shape.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::iota(6, DType::I32, &device).reshape([2, 3])?;
     /// assert_eq!(x.shape().dims(), [2, 3]);
     /// assert!(x.reshape([7, 1]).is_err());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -66,11 +65,11 @@ impl Tensor {
     /// All elements along one axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.flatten().shape().dims(), [4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn flatten(&self) -> Tensor {
@@ -80,11 +79,11 @@ impl Tensor {
     /// The axes from `start` to `end` (inclusive) merged into one.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([2, 3, 4], DType::F32, &device);
     /// assert_eq!(x.flatten_axes(1, -1)?.shape().dims(), [2, 12]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -106,11 +105,11 @@ impl Tensor {
     /// The axes in another order: axis `i` of the result is axis `axes[i]` of this.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([2, 3, 4], DType::F32, &device);
     /// assert_eq!(x.permute([2, 0, 1])?.shape().dims(), [4, 2, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -149,11 +148,11 @@ impl Tensor {
     /// Two axes exchanged.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.transpose(0, 1)?.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -169,11 +168,11 @@ impl Tensor {
     /// The last two axes exchanged; all axes reversed below rank 2 (so: unchanged).
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([5, 2, 3], DType::F32, &device);
     /// assert_eq!(x.t().shape().dims(), [5, 3, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn t(&self) -> Tensor {
@@ -188,11 +187,11 @@ impl Tensor {
     /// Axes of extent 1 repeated to `shape`; missing leading axes are added.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32], [2.0]], &device)?;
     /// assert_eq!(x.expand([2, 2])?.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -211,12 +210,12 @@ impl Tensor {
     /// A new axis of extent 1 before `axis`; -1 adds it at the end.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.unsqueeze(0)?.shape().dims(), [1, 3]);
     /// assert_eq!(x.unsqueeze(-1)?.shape().dims(), [3, 1]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -235,12 +234,12 @@ impl Tensor {
     /// An axis of extent 1 removed.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::zeros([3, 1], DType::F32, &device);
     /// assert_eq!(x.squeeze(1)?.shape().dims(), [3]);
     /// assert!(x.squeeze(0).is_err());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -260,11 +259,11 @@ impl Tensor {
     /// Zeros added before and after each axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)?;
     /// assert_eq!(x.pad([(1, 2)])?.to_vec::<f32>()?, [0.0, 1.0, 2.0, 0.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -297,11 +296,11 @@ impl Tensor {
     /// Elements of value `value` added before and after each axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0], &device)?;
     /// assert_eq!(x.pad_with([(1, 0)], -1.0)?.to_vec::<f32>()?, [-1.0, 1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -319,11 +318,11 @@ impl Tensor {
     /// The block from `ranges[i].0` up to `ranges[i].1` along each axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.shrink([(1, 2), (0, 2)])?.to_vec::<f32>()?, [3.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -350,38 +349,32 @@ impl Tensor {
         Tensor::pending(Op::Shrink(starts), [self], shape, self.dtype())
     }
 
-    /// The elements of one axis within a range, as `x.slice(1, 2..5)`.
+    /// The elements of one axis within a range, as `x.slice(1, 2..5)` or `x.slice(1, -3..)`: negative positions count
+    /// from the end of the axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.slice(0, 1..)?.to_vec::<f32>()?, [-2.0, 3.0]);
+    /// assert_eq!(x.slice(0, -2..)?.to_vec::<f32>()?, [-2.0, 3.0]);
+    /// assert_eq!(x.slice(0, ..-1)?.to_vec::<f32>()?, [1.0, -2.0]);
     /// assert!(x.slice(0, 2..5).is_err());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
     /// When the axis or the range is out of bounds.
     #[track_caller]
-    pub fn slice(&self, axis: isize, range: impl RangeBounds<usize>) -> Result<Tensor> {
+    pub fn slice(&self, axis: isize, range: impl SliceRange) -> Result<Tensor> {
         let axis = self.axis("slice", axis)?;
-        let extent = self.shape()[axis];
-        let start = match range.start_bound() {
-            Bound::Included(&s) => s,
-            Bound::Excluded(&s) => s.saturating_add(1),
-            Bound::Unbounded => 0,
+        let (start, end) = match range.within(self.shape()[axis]) {
+            Ok(range) => range,
+            Err(reason) => {
+                let reason = format!("axis {axis}: {reason}");
+                return Err(Tensor::shape_error("slice", &[self], reason));
+            }
         };
-        let end = match range.end_bound() {
-            Bound::Included(&e) => e.saturating_add(1),
-            Bound::Excluded(&e) => e,
-            Bound::Unbounded => extent,
-        };
-        if start > end || end > extent {
-            let reason =
-                format!("{start}..{end} is out of range of axis {axis} with extent {extent}");
-            return Err(Tensor::shape_error("slice", &[self], reason));
-        }
         let mut ranges: Vec<_> = self.shape().iter().map(|&d| (0, d)).collect();
         ranges[axis] = (start, end);
         Ok(self.shrink_unchecked(&ranges))
@@ -390,11 +383,11 @@ impl Tensor {
     /// Every `step`-th element of one axis, from `start` on.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::iota(7, DType::I32, &device);
     /// assert_eq!(x.stride(0, 1, 3)?.to_vec::<i32>()?, [1, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -432,11 +425,11 @@ impl Tensor {
     /// One position of an axis; the axis disappears.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.select_index(1, -1)?.to_vec::<f32>()?, [2.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -454,11 +447,11 @@ impl Tensor {
     /// The order of elements along the axes reversed.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.flip(1)?.to_vec::<f32>()?, [2.0, 1.0, 4.0, 3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -477,16 +470,16 @@ impl Tensor {
     /// flow back to the device they belong to.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?.tracked();
-    /// let other = Runtime::default().device("reference")?;
+    /// let other = zyx::Runtime::default().device("reference")?;
     /// let y = x.to_device(&other)?;
     /// assert!(!y.is_realized() && x.add(&y).is_err());
     /// let loss = y.square().sum(..)?;
     /// let dx = loss.grad(&[&x])?.remove(0).expect("the loss depends on x");
     /// assert_eq!((dx.device(), dx.to_vec::<f32>()?), (&device, vec![2.0, -4.0, 6.0]));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -538,12 +531,12 @@ impl Tensor {
     /// The tensor stored as it is: a point at which fusion stops.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// let y = x.t().contiguous();
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn contiguous(&self) -> Tensor {

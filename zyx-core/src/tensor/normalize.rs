@@ -40,11 +40,11 @@ impl Tensor {
     /// `exp(x) / sum(exp(x))` along axes, without overflow. A slice of only `-inf` gives NaN.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1000f32, 1000.0, f32::NEG_INFINITY], &device)?;
     /// assert_eq!(x.softmax(-1)?.to_vec::<f32>()?, [0.5, 0.5, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -68,11 +68,11 @@ impl Tensor {
     /// that underflows.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0f32, 0.0], &device)?;
     /// assert_eq!(format!("{:.4}", x.log_softmax(-1)?), "[-0.6931 -0.6931]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -184,12 +184,12 @@ impl Tensor {
     /// the shape of the last axes).
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0, 3.0, 4.0], &device)?;
     /// let y = x.layer_norm(-1, None, None, 1e-5)?;
     /// assert_eq!(format!("{y:.4}"), "[-1.3416 -0.4472  0.4472  1.3416]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -212,11 +212,11 @@ impl Tensor {
     /// `axes`, then times `weight`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([3f32, 4.0], &device)?;
     /// assert_eq!(format!("{:.4}", x.rms_norm(-1, None, 0.0)?), "[0.8485 1.1314]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -270,13 +270,13 @@ impl Tensor {
     /// `[channels]`. The statistics come along, for the running averages.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 10.0], [3.0, 30.0]], &device)?;
     /// let norm = x.batch_norm(None, None, 0.0)?;
     /// assert_eq!(norm.output.to_vec::<f32>()?, [-1.0, -1.0, 1.0, 1.0]);
     /// assert_eq!(norm.mean.to_vec::<f32>()?, [2.0, 20.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -307,12 +307,12 @@ impl Tensor {
     /// Batch normalisation with given statistics, both `[channels]`: what a trained network does.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32], [3.0]], &device)?;
     /// let (mean, var) = (Tensor::new([1f32], &device)?, Tensor::new([4f32], &device)?);
     /// assert_eq!(x.batch_norm_with(&mean, &var, None, None, 0.0)?.to_vec::<f32>()?, [0.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -342,11 +342,11 @@ impl Tensor {
     /// both `[channels]`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 3.0, 10.0, 30.0]], &device)?;
     /// assert_eq!(x.group_norm(2, None, None, 0.0)?.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -381,11 +381,11 @@ impl Tensor {
     /// Divided by the Euclidean norm along axes, or by `eps` if that is larger.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([3f32, 4.0], &device)?;
     /// assert_eq!(format!("{:.4}", x.normalize(0, 1e-12)?), "[0.6 0.8]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -61,6 +61,8 @@ impl std::ops::Neg for Tensor {
     }
 }
 
+/// For one type of floats and one of integers: with more, the compiler would not know which type the literal in
+/// `(1.0 + &x).relu()` has. The other types are on the right, `&x + 1f32`, or converted, `f64::from(1f32) + &x`.
 macro_rules! number_on_the_left {
     ($($number:ty)*) => {$(
         number_on_the_left!(@ $number; Add add; Sub sub; Mul mul; Div div;);
@@ -83,4 +85,18 @@ macro_rules! number_on_the_left {
     )*};
 }
 
-number_on_the_left!(f32 f64 i32 i64);
+number_on_the_left!(f64 i64);
+
+#[cfg(test)]
+mod tests {
+    use crate::{Result, Runtime, Tensor};
+
+    #[test]
+    fn literals_on_the_left_need_no_type() -> Result<()> {
+        let x = Tensor::new([1f32, -4.0], &Runtime::default().device("reference")?)?;
+        assert_eq!((1.0 + &x).relu().to_vec::<f32>()?, [2.0, 0.0]);
+        assert_eq!((1 - &x).relu().to_vec::<f32>()?, [0.0, 5.0]);
+        assert_eq!((2.0 * (1.0 / x.clone())).abs().to_vec::<f32>()?, [2.0, 0.5]);
+        Ok(())
+    }
+}

@@ -30,14 +30,14 @@ impl Tensor {
     /// the last axis first; here the list is in the order of the axes.)
     ///
     /// ```
-    /// # use zyx_core::{PadMode, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{PadMode, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0, 3.0], &device)?;
     /// let padded = |mode| x.pad_mode([(2, 1)], mode)?.to_vec::<f32>();
     /// assert_eq!(padded(PadMode::Reflect)?, [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]);
     /// assert_eq!(padded(PadMode::Replicate)?, [1.0, 1.0, 1.0, 2.0, 3.0, 3.0]);
     /// assert_eq!(padded(PadMode::Circular)?, [2.0, 3.0, 1.0, 2.0, 3.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -103,12 +103,12 @@ impl Tensor {
     /// function `unfold`). Padding is with zeros.
     ///
     /// ```
-    /// # use zyx_core::{Pool, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Pool, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[[[1f32, 2.0, 3.0]]]], &device)?;
     /// let columns = x.im2col(Pool { stride: [1, 1], ..Pool::new([1, 2]) })?;
     /// assert_eq!(columns.to_vec::<f32>()?, [1.0, 2.0, 2.0, 3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -145,12 +145,12 @@ impl Tensor {
     /// [`Tensor::im2col`].
     ///
     /// ```
-    /// # use zyx_core::{Pool, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Pool, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let columns = Tensor::new([[[1f32, 2.0], [2.0, 3.0]]], &device)?;
     /// let x = columns.col2im([1, 3], Pool { stride: [1, 1], ..Pool::new([1, 2]) })?;
     /// assert_eq!(x.to_vec::<f32>()?, [1.0, 4.0, 3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -195,13 +195,13 @@ impl Tensor {
     /// positions taken from channels (Shi et al. 2016).
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[[1f32]], [[2.0]], [[3.0]], [[4.0]]], &device)?;
     /// let y = x.pixel_shuffle(2)?;
     /// assert_eq!(y.shape().dims(), [1, 2, 2]);
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -234,11 +234,11 @@ impl Tensor {
     /// `[.., channels * r^2, height, width]`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[[1f32, 2.0], [3.0, 4.0]]], &device)?;
     /// assert_eq!(x.pixel_unshuffle(2)?.shape().dims(), [4, 1, 1]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -269,11 +269,11 @@ impl Tensor {
     /// The channels (axis 1) as `groups` rows, read by columns (Zhang et al. 2018).
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0, 3.0, 4.0]], &device)?;
     /// assert_eq!(x.channel_shuffle(2)?.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

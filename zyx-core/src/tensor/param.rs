@@ -23,13 +23,13 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard, TryLockError, Weak};
 /// A shared place for a tensor that training replaces. Clones are the same place.
 ///
 /// ```
-/// use zyx_core::{Param, Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::{Param, Tensor};
+/// let device = zyx::device()?;
 /// let weight = Param::new(Tensor::new([1f32, 2.0], &device)?);
 /// let tied = weight.clone();
 /// weight.set(&(weight.tensor() * 10.0))?;
 /// assert_eq!(tied.tensor().to_vec::<f32>()?, [10.0, 20.0]);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Param(Arc<Place>);
@@ -73,11 +73,11 @@ impl Param {
     /// A trainable parameter with this value. (Integers have no gradients: they are state.)
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Param::new(Tensor::zeros([2], DType::F32, &device));
     /// assert!(weight.is_trainable() && weight.tensor().is_tracked());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn new(value: Tensor) -> Param {
         let trainable = value.dtype().is_float();
@@ -87,11 +87,11 @@ impl Param {
     /// A parameter that belongs to a model and is saved with it, but is not trained.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let mean = Param::state(Tensor::zeros([2], DType::F32, &device));
     /// assert!(!mean.is_trainable());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn state(value: Tensor) -> Param {
         Param::of(&value, false)
@@ -126,15 +126,15 @@ impl Param {
     /// is read, set or trained from now on is the other's. Its own value is dropped.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let table = Param::new(Tensor::zeros([2], DType::F32, &device));
     /// let output = Param::new(Tensor::ones([2], DType::F32, &device));
     /// output.tie(&table)?;
     /// table.set(&Tensor::full([2], 5f32, &device))?;
     /// assert_eq!(output.tensor().to_vec::<f32>()?, [5.0, 5.0]);
     /// assert!(output.is_same(&table));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -167,12 +167,12 @@ impl Param {
     /// A number that no other place has, by which [`Tensor::param_gradients`] names parameters.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Param::new(Tensor::zeros([2], DType::F32, &device));
     /// let b = Param::new(a.tensor());
     /// assert!(a.id() == a.clone().id() && a.id() != b.id());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn id(&self) -> u32 {
         self.root().0.id
@@ -182,11 +182,11 @@ impl Param {
     /// next [`Param::set`].
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Param::new(Tensor::ones([2], DType::F32, &device));
     /// assert_eq!(weight.tensor().to_vec::<f32>()?, [1.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn tensor(&self) -> Tensor {
@@ -198,13 +198,13 @@ impl Param {
     /// are out of date when it has risen.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Param::new(Tensor::zeros([2], DType::F32, &device));
     /// assert_eq!(weight.version(), 0);
     /// weight.set(&Tensor::ones([2], DType::F32, &device))?;
     /// assert_eq!(weight.version(), 1);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn version(&self) -> u64 {
         self.root().0.version.load(Relaxed)
@@ -214,13 +214,13 @@ impl Param {
     /// tensor is.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Param::new(Tensor::zeros([2], DType::F32, &device));
     /// weight.set(&Tensor::ones([2], DType::F32, &device))?;
     /// assert!(weight.set(&Tensor::ones([3], DType::F32, &device)).is_err());
     /// assert_eq!(weight.tensor().to_vec::<f32>()?, [1.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -253,12 +253,12 @@ impl Param {
     /// what they keep for a parameter has its dtype.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Param::new(Tensor::ones([2], DType::F32, &device));
     /// weight.convert(DType::F16, &device)?;
     /// assert_eq!((weight.dtype(), weight.is_trainable()), (DType::F16, true));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -288,11 +288,11 @@ impl Param {
     /// Whether gradients reach it and optimizers change it.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let count = Param::new(Tensor::zeros([], DType::I64, &device));
     /// assert!(!count.is_trainable(), "integers have no gradients");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn is_trainable(&self) -> bool {
         self.root().0.trainable.load(Relaxed)
@@ -301,12 +301,12 @@ impl Param {
     /// Makes it trainable, or state. A parameter of integers stays state.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Param::new(Tensor::zeros([2], DType::F32, &device));
     /// weight.set_trainable(false);
     /// assert!(!weight.tensor().is_tracked());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn set_trainable(&self, trainable: bool) {
         let root = self.root();
@@ -322,13 +322,13 @@ impl Param {
     /// frozen parameter is not.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Param::new(Tensor::zeros([2], DType::F32, &device));
     /// weight.set_trainable(false);
     /// assert!(!weight.is_state());
     /// assert!(Param::state(Tensor::zeros([2], DType::F32, &device)).is_state());
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn is_state(&self) -> bool {
         self.root().0.state
@@ -338,15 +338,15 @@ impl Param {
     /// [`explain`](Tensor::explain) name it so.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Param::new(Tensor::ones([2], DType::F32, &device));
     /// weight.set_name("fc1.weight");
     /// assert_eq!(weight.name().as_deref(), Some("fc1.weight"));
     /// // A part of the model is walked: the name stays that in the whole.
     /// weight.set_name("weight");
     /// assert_eq!(weight.name().as_deref(), Some("fc1.weight"));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn name(&self) -> Option<Arc<str>> {
         self.0.name.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -356,12 +356,12 @@ impl Param {
     /// walk over all parameters, as `parameters`, `load`, `save` and `eval`, do so.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let bias = Param::new(Tensor::zeros([2], DType::F32, &device));
     /// bias.set_name("fc1.bias");
     /// assert_eq!(bias.name().as_deref(), Some("fc1.bias"));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn set_name(&self, name: &str) {
         let mut place = self.0.name.write().unwrap_or_else(PoisonError::into_inner);
@@ -378,14 +378,14 @@ impl Param {
     /// [`Param::name`] without the last part. For layers, whose callers need not name them then.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Param::new(Tensor::ones([3, 2], DType::F32, &device));
     /// weight.set_name("encoder.fc1.weight");
     /// let error = weight.tensor().matmul(&weight.tensor()).unwrap_err();
     /// let error = weight.within_layer(error).to_string();
     /// assert!(error.starts_with("matmul: in layer `encoder.fc1`: "), "{error}");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[must_use]
     pub fn within_layer(&self, error: Error) -> Error {
@@ -419,11 +419,11 @@ impl Param {
     /// The extents of the axes.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Param::new(Tensor::zeros([2, 3], DType::F32, &device));
     /// assert_eq!(weight.shape().dims(), [2, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn shape(&self) -> Shape {
         self.tensor().shape().clone()
@@ -432,11 +432,11 @@ impl Param {
     /// The type of the elements.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Param::new(Tensor::zeros([2], DType::BF16, &device));
     /// assert_eq!(weight.dtype(), DType::BF16);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn dtype(&self) -> DType {
         self.tensor().dtype()
@@ -445,11 +445,11 @@ impl Param {
     /// The device it is stored on.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Param::new(Tensor::zeros([2], DType::F32, &device));
     /// assert_eq!(weight.device(), device);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn device(&self) -> Device {
         self.tensor().device().clone()
@@ -458,12 +458,12 @@ impl Param {
     /// Whether both are the same place (tied), whatever the values are.
     ///
     /// ```
-    /// # use zyx_core::{DType, Param, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Param, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Param::new(Tensor::zeros([2], DType::F32, &device));
     /// assert!(weight.is_same(&weight.clone()));
     /// assert!(!weight.is_same(&Param::new(weight.tensor())));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn is_same(&self, other: &Param) -> bool {
         Arc::ptr_eq(&self.root().0, &other.root().0)

@@ -22,7 +22,7 @@ const MAX_WEIGHED: usize = 32;
 /// The windows of a pooling over the last `N` axes, an entry for each.
 ///
 /// ```
-/// use zyx_core::Pool;
+/// use zyx::Pool;
 /// assert_eq!(Pool::new([2, 2]).stride, [2, 2]);
 /// let overlapping = Pool { stride: [1, 1], ..Pool::new([3, 3]) };
 /// assert_eq!(overlapping.kernel, [3, 3]);
@@ -58,7 +58,7 @@ impl<const N: usize> Pool<N> {
     /// Windows that tile the input: stride equal to the kernel, no padding, no dilation.
     ///
     /// ```
-    /// # use zyx_core::Pool;
+    /// # use zyx::Pool;
     /// assert_eq!(Pool::new([3, 2]).stride, [3, 2]);
     /// ```
     pub fn new(kernel: [usize; N]) -> Pool<N> {
@@ -281,11 +281,11 @@ impl Tensor {
     /// padded never wins.
     ///
     /// ```
-    /// # use zyx_core::{Pool2d, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Pool2d, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0, 5.0, 6.0], [3.0, 4.0, 7.0, 8.0]], &device)?;
     /// assert_eq!(x.max_pool2d(Pool2d::new([2, 2]))?.to_vec::<f32>()?, [4.0, 8.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -300,11 +300,11 @@ impl Tensor {
     /// [`Pool::count_include_pad`] says otherwise. Integers give `f32`.
     ///
     /// ```
-    /// # use zyx_core::{Pool2d, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Pool2d, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.avg_pool2d(Pool2d::new([2, 2]))?.to_vec::<f32>()?, [2.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -317,13 +317,13 @@ impl Tensor {
     /// The mean of each window over the last two axes, without counting what is padded.
     ///
     /// ```
-    /// # use zyx_core::{Pool2d, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Pool2d, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[4f32]], &device)?;
     /// let pool = Pool2d { padding: [1, 1], ..Pool2d::new([2, 2]) };
     /// assert_eq!(x.avg_pool2d_inside(pool)?.to_vec::<f32>()?, [4.0]);
     /// assert_eq!(x.avg_pool2d(pool)?.to_vec::<f32>()?, [1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -337,11 +337,11 @@ impl Tensor {
     /// The mean over the last two axes, which go.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.global_avg_pool2d()?.item::<f32>()?, 2.5);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -359,11 +359,11 @@ impl Tensor {
     /// element `i` is the mean of `floor(i n / m) .. ceil((i + 1) n / m)`, as in PyTorch.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0, 3.0]], &device)?;
     /// assert_eq!(x.adaptive_avg_pool2d([1, 2])?.to_vec::<f32>()?, [1.5, 2.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -11,11 +11,11 @@ impl Tensor {
     /// The largest element of each window over the last axis; see [`Tensor::max_pool2d`].
     ///
     /// ```
-    /// # use zyx_core::{Pool, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Pool, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0, 5.0, 3.0], &device)?;
     /// assert_eq!(x.max_pool1d(Pool::new([2]))?.to_vec::<f32>()?, [2.0, 5.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -28,11 +28,11 @@ impl Tensor {
     /// The mean of each window over the last axis; see [`Tensor::avg_pool2d`].
     ///
     /// ```
-    /// # use zyx_core::{Pool, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Pool, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0, 5.0, 3.0], &device)?;
     /// assert_eq!(x.avg_pool1d(Pool::new([2]))?.to_vec::<f32>()?, [1.5, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -45,11 +45,11 @@ impl Tensor {
     /// Means over the last axis, of extents `output` then; see [`Tensor::adaptive_avg_pool2d`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0, 5.0, 3.0], &device)?;
     /// assert_eq!(x.adaptive_avg_pool1d([2])?.to_vec::<f32>()?, [1.5, 4.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -62,11 +62,11 @@ impl Tensor {
     /// The largest element of each window over the last three axes; see [`Tensor::max_pool2d`].
     ///
     /// ```
-    /// # use zyx_core::{DType, Pool, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Pool, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::iota(8, DType::F32, &device).reshape([2, 2, 2])?;
     /// assert_eq!(x.max_pool3d(Pool::new([2, 2, 2]))?.to_vec::<f32>()?, [7.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -79,11 +79,11 @@ impl Tensor {
     /// The mean of each window over the last three axes; see [`Tensor::avg_pool2d`].
     ///
     /// ```
-    /// # use zyx_core::{DType, Pool, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Pool, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::iota(8, DType::F32, &device).reshape([2, 2, 2])?;
     /// assert_eq!(x.avg_pool3d(Pool::new([2, 2, 2]))?.to_vec::<f32>()?, [3.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -96,11 +96,11 @@ impl Tensor {
     /// Means over the last three axes, of extents `output` then; see [`Tensor::adaptive_avg_pool2d`].
     ///
     /// ```
-    /// # use zyx_core::{DType, Pool, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Pool, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::iota(8, DType::F32, &device).reshape([2, 2, 2])?;
     /// assert_eq!(x.adaptive_avg_pool3d([1, 1, 1])?.to_vec::<f32>()?, [3.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -114,11 +114,11 @@ impl Tensor {
     /// [`Tensor::adaptive_avg_pool2d`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0, 5.0], &device)?;
     /// assert_eq!(x.adaptive_max_pool1d([2])?.to_vec::<f32>()?, [2.0, 5.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -131,11 +131,11 @@ impl Tensor {
     /// `(sum x^p)^(1/p)` of each window over the last axis, with gradient 0 where that is 0.
     ///
     /// ```
-    /// # use zyx_core::{Pool, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Pool, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([3f32, 4.0], &device)?;
     /// assert_eq!(x.lp_pool1d(2.0, Pool::new([2]))?.to_vec::<f32>()?, [5.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -149,13 +149,13 @@ impl Tensor {
     /// last axis, counted row by row.
     ///
     /// ```
-    /// # use zyx_core::{Pool, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Pool, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 7.0, 5.0, 3.0], &device)?;
     /// let (y, at) = x.max_pool1d_with_indices(Pool::new([2]))?;
     /// assert_eq!(y.to_vec::<f32>()?, [7.0, 5.0]);
     /// assert_eq!(at.to_vec::<i64>()?, [1, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -169,12 +169,12 @@ impl Tensor {
     /// [`Tensor::max_pool1d_with_indices`] undone.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([7f32, 5.0], &device)?;
     /// let at = Tensor::new([1i64, 2], &device)?;
     /// assert_eq!(x.max_unpool1d(&at, [4])?.to_vec::<f32>()?, [0.0, 7.0, 5.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -189,11 +189,11 @@ impl Tensor {
     /// [`Tensor::adaptive_avg_pool2d`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0, 5.0]], &device)?;
     /// assert_eq!(x.adaptive_max_pool2d([1, 2])?.to_vec::<f32>()?, [2.0, 5.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -206,11 +206,11 @@ impl Tensor {
     /// `(sum x^p)^(1/p)` of each window over the last two axes, with gradient 0 where that is 0.
     ///
     /// ```
-    /// # use zyx_core::{Pool, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Pool, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[3f32, 4.0]], &device)?;
     /// assert_eq!(x.lp_pool2d(2.0, Pool::new([1, 2]))?.to_vec::<f32>()?, [5.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -224,13 +224,13 @@ impl Tensor {
     /// last two axes, counted row by row.
     ///
     /// ```
-    /// # use zyx_core::{Pool, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Pool, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 7.0, 5.0, 3.0]], &device)?;
     /// let (y, at) = x.max_pool2d_with_indices(Pool::new([1, 2]))?;
     /// assert_eq!(y.to_vec::<f32>()?, [7.0, 5.0]);
     /// assert_eq!(at.to_vec::<i64>()?, [1, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -244,12 +244,12 @@ impl Tensor {
     /// [`Tensor::max_pool2d_with_indices`] undone.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[7f32, 5.0]], &device)?;
     /// let at = Tensor::new([[1i64, 2]], &device)?;
     /// assert_eq!(x.max_unpool2d(&at, [1, 4])?.to_vec::<f32>()?, [0.0, 7.0, 5.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -264,11 +264,11 @@ impl Tensor {
     /// [`Tensor::adaptive_avg_pool2d`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[[1f32, 2.0, 5.0]]], &device)?;
     /// assert_eq!(x.adaptive_max_pool3d([1, 1, 2])?.to_vec::<f32>()?, [2.0, 5.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -281,11 +281,11 @@ impl Tensor {
     /// `(sum x^p)^(1/p)` of each window over the last three axes, with gradient 0 where that is 0.
     ///
     /// ```
-    /// # use zyx_core::{Pool, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Pool, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[[3f32, 4.0]]], &device)?;
     /// assert_eq!(x.lp_pool3d(2.0, Pool::new([1, 1, 2]))?.to_vec::<f32>()?, [5.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -299,13 +299,13 @@ impl Tensor {
     /// last three axes, counted row by row.
     ///
     /// ```
-    /// # use zyx_core::{Pool, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Pool, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[[1f32, 7.0, 5.0, 3.0]]], &device)?;
     /// let (y, at) = x.max_pool3d_with_indices(Pool::new([1, 1, 2]))?;
     /// assert_eq!(y.to_vec::<f32>()?, [7.0, 5.0]);
     /// assert_eq!(at.to_vec::<i64>()?, [1, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -319,12 +319,12 @@ impl Tensor {
     /// [`Tensor::max_pool3d_with_indices`] undone.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[[7f32, 5.0]]], &device)?;
     /// let at = Tensor::new([[[1i64, 2]]], &device)?;
     /// assert_eq!(x.max_unpool3d(&at, [1, 1, 4])?.to_vec::<f32>()?, [0.0, 7.0, 5.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

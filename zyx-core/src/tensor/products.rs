@@ -15,14 +15,14 @@ impl Tensor {
     /// `self`, then those of `other`.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::ones([2, 3, 4], DType::F32, &device);
     /// let b = Tensor::ones([4, 3, 5], DType::F32, &device);
     /// let c = a.tensordot(&b, &[1, 2], &[1, 0])?;
     /// assert_eq!(c.shape().dims(), [2, 5]);
     /// assert_eq!(c.to_vec::<f32>()?, [12.0; 10]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -83,11 +83,11 @@ impl Tensor {
     /// Every product of an element of one vector and one of another: `[n, m]`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([3f32, 4.0], &device)?);
     /// assert_eq!(x.outer(&y)?.to_vec::<f32>()?, [3.0, 4.0, 6.0, 8.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -112,12 +112,12 @@ impl Tensor {
     /// Sum of products over the last axes; the product of all elements with a scalar operand.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// let y = Tensor::new([1f32, 10.0], &device)?;
     /// assert_eq!(x.inner(&y)?.to_vec::<f32>()?, [21.0, 43.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -134,11 +134,11 @@ impl Tensor {
     /// with fewer axes gets leading ones.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([1f32, 10.0], &device)?, Tensor::new([1f32, 2.0], &device)?);
     /// assert_eq!(x.kron(&y)?.to_vec::<f32>()?, [1.0, 2.0, 10.0, 20.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -167,11 +167,11 @@ impl Tensor {
     /// The vector product of vectors of three elements along an axis; shapes broadcast.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (x, y) = (Tensor::new([1f32, 0.0, 0.0], &device)?, Tensor::new([0f32, 1.0, 0.0], &device)?);
     /// assert_eq!(x.cross(&y, 0)?.to_vec::<f32>()?, [0.0, 0.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -198,11 +198,11 @@ impl Tensor {
     /// Matrix products of batches: `[b, n, k]` times `[b, k, m]`, without broadcasting.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[[1f32, 2.0]], [[3.0, 4.0]]], &device)?;
     /// assert_eq!(x.bmm(&x.t())?.to_vec::<f32>()?, [5.0, 25.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -220,11 +220,11 @@ impl Tensor {
     /// A matrix `[n, k]` times a vector `[k]`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(a.mv(&Tensor::new([1f32, 10.0], &device)?)?.to_vec::<f32>()?, [21.0, 43.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -239,13 +239,13 @@ impl Tensor {
     /// 0 neither `a` nor `b`: their NaN do not come through. Halves are computed in `f32` and rounded once.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// let bias = Tensor::new([1f32, -1.0], &device)?;
-    /// let unit = Tensor::eye(2, zyx_core::DType::F32, &device);
+    /// let unit = Tensor::eye(2, zyx::DType::F32, &device);
     /// assert_eq!(bias.addmm(&a, &unit, 1.0, 2.0)?.to_vec::<f32>()?, [3.0, 3.0, 7.0, 7.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -260,12 +260,12 @@ impl Tensor {
     /// [`Tensor::addmm`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[[1f32, 2.0]], [[3.0, 4.0]]], &device)?;
     /// let one = Tensor::new([1f32], &device)?;
     /// assert_eq!(one.baddbmm(&a, &a.t(), 1.0, 2.0)?.to_vec::<f32>()?, [11.0, 51.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -314,12 +314,12 @@ impl Tensor {
     /// last too (a column).
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// let x = Tensor::new([1f32, 1.0], &device)?;
     /// assert_eq!(Tensor::multi_dot(&[&x, &a, &x])?.item::<f32>()?, 10.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -364,11 +364,11 @@ impl Tensor {
     /// Sum of products of vectors along an axis; shapes broadcast.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.vecdot(&x, 1)?.to_vec::<f32>()?, [5.0, 25.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -41,13 +41,13 @@ impl Tensor {
     /// (E4M3) or infinite (E5M2), as in PyTorch.
     ///
     /// ```
-    /// # use zyx_core::{Float8, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Float8, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -0.3, 448.0], &device)?;
     /// let codes = x.encode_float8(Float8::E4M3);
     /// assert_eq!(codes.to_vec::<u8>()?, [0x38, 0xaa, 0x7e]);
     /// assert_eq!(codes.decode_float8(Float8::E4M3)?.to_vec::<f32>()?, [1.0, -0.3125, 448.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn encode_float8(&self, format: Float8) -> Tensor {
@@ -79,12 +79,12 @@ impl Tensor {
     /// The numbers that `u8` codes of eight-bit floats stand for, as `f32`.
     ///
     /// ```
-    /// # use zyx_core::{Float8, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Float8, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let codes = Tensor::new([0x3cu8, 0x7c, 0x01], &device)?;
     /// let x = codes.decode_float8(Float8::E5M2)?.to_vec::<f32>()?;
     /// assert_eq!(x, [1.0, f32::INFINITY, 2f32.powi(-16)]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -127,13 +127,13 @@ const FEW: usize = 4;
 /// columns of each row.
 ///
 /// ```
-/// use zyx_core::{QuantizedMatrix, Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::{QuantizedMatrix, Tensor};
+/// let device = zyx::device()?;
 /// let weight = Tensor::new([[0.7f32, -0.1], [1.0, 4.0]], &device)?;
 /// let quantized = QuantizedMatrix::new(&weight, 8, 2)?;
 /// let x = Tensor::new([1f32, 1.0], &device)?;
 /// assert_eq!(format!("{:.1}", quantized.matmul(&x)?), "[0.6 5. ]");
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct QuantizedMatrix {
@@ -153,12 +153,12 @@ impl QuantizedMatrix {
     /// An error is at most half a scale.
     ///
     /// ```
-    /// # use zyx_core::{QuantizedMatrix, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{QuantizedMatrix, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Tensor::new([[0.25f32, -1.0], [3.0, 4.0]], &device)?;
     /// let quantized = QuantizedMatrix::new(&weight, 4, 2)?;
     /// assert_eq!(quantized.packed.to_vec::<u8>()?, [0x1a, 0xfd]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -204,12 +204,12 @@ impl QuantizedMatrix {
     /// The numbers, `f32 [rows, columns]`.
     ///
     /// ```
-    /// # use zyx_core::{QuantizedMatrix, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{QuantizedMatrix, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Tensor::new([[0.25f32, -1.0], [3.0, 4.0]], &device)?;
     /// let quantized = QuantizedMatrix::new(&weight, 4, 2)?;
     /// assert_eq!(format!("{:.2}", quantized.dequantize()?), "[[ 0.29 -1.  ]\n [ 2.86  4.  ]]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -282,13 +282,13 @@ impl QuantizedMatrix {
     /// applied. Gradients flow to `x`.
     ///
     /// ```
-    /// # use zyx_core::{QuantizedMatrix, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{QuantizedMatrix, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weight = Tensor::new([[0.25f32, -1.0], [3.0, 4.0]], &device)?;
     /// let quantized = QuantizedMatrix::new(&weight, 4, 2)?;
     /// let y = quantized.matmul(&Tensor::new([0f32, 1.0], &device)?)?;
     /// assert_eq!(format!("{y:.1}"), "[-1.  4.]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -26,13 +26,13 @@ use std::panic::Location;
 /// The state of a random stream: a key and how many blocks were drawn.
 ///
 /// ```
-/// use zyx_core::{DType, Rng, Runtime, Tensor};
-/// let device = Runtime::default().device("reference")?;
+/// use zyx::{DType, Rng, Tensor};
+/// let device = zyx::device()?;
 /// let mut rng = Rng::seed(42);
 /// let x = Tensor::rand([2, 3], DType::F32, &mut rng, &device)?;
 /// let again = Tensor::rand([6], DType::F32, &mut Rng::seed(42), &device)?;
 /// assert_eq!(x.to_vec::<f32>()?, again.to_vec::<f32>()?);
-/// # Ok::<(), zyx_core::Error>(())
+/// # Ok::<(), zyx::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rng {
@@ -49,7 +49,7 @@ impl Rng {
     /// The stream number `seed`, from its start.
     ///
     /// ```
-    /// # use zyx_core::Rng;
+    /// # use zyx::Rng;
     /// assert_eq!(Rng::seed(1).next_u64(), Rng::seed(1).next_u64());
     /// ```
     pub fn seed(seed: u64) -> Rng {
@@ -60,7 +60,7 @@ impl Rng {
     /// [`Rng::counter`], for saving and restoring.
     ///
     /// ```
-    /// # use zyx_core::Rng;
+    /// # use zyx::Rng;
     /// let mut rng = Rng::seed(1);
     /// rng.next_u64();
     /// let mut again = Rng::at(rng.key(), rng.counter());
@@ -73,7 +73,7 @@ impl Rng {
     /// What distinguishes this stream from others.
     ///
     /// ```
-    /// # use zyx_core::Rng;
+    /// # use zyx::Rng;
     /// assert_ne!(Rng::seed(1).key(), Rng::seed(2).key());
     /// ```
     pub fn key(&self) -> [u32; 2] {
@@ -83,12 +83,12 @@ impl Rng {
     /// Blocks drawn so far.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let mut rng = Rng::seed(1);
     /// Tensor::rand([10], DType::F32, &mut rng, &device)?;
     /// assert_eq!(rng.counter(), 10);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn counter(&self) -> u64 {
         self.counter
@@ -97,7 +97,7 @@ impl Rng {
     /// A new stream that is independent of this one; takes one block of this one.
     ///
     /// ```
-    /// # use zyx_core::Rng;
+    /// # use zyx::Rng;
     /// let mut rng = Rng::seed(1);
     /// let (mut a, mut b) = (rng.split(), rng.split());
     /// assert_ne!(a.next_u64(), b.next_u64());
@@ -111,7 +111,7 @@ impl Rng {
     /// 64 random bits, on the host; takes one block.
     ///
     /// ```
-    /// # use zyx_core::Rng;
+    /// # use zyx::Rng;
     /// let mut rng = Rng::seed(1);
     /// assert_ne!(rng.next_u64(), rng.next_u64());
     /// ```
@@ -123,13 +123,25 @@ impl Rng {
     /// A random integer below `n` on the host, or 0 if `n` is 0; takes one block.
     ///
     /// ```
-    /// # use zyx_core::Rng;
+    /// # use zyx::Rng;
     /// let mut rng = Rng::seed(1);
     /// assert!((0..100).all(|_| rng.below(6) < 6));
     /// ```
     pub fn below(&mut self, n: u64) -> u64 {
         // The high half of the product; the bias is at most n / 2^64.
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// A number of `0 .. 1` on the host, a multiple of 2^-53; takes one block.
+    ///
+    /// ```
+    /// # use zyx::Rng;
+    /// let mut rng = Rng::seed(1);
+    /// let mean = (0..1000).map(|_| rng.next_f64()).sum::<f64>() / 1000.0;
+    /// assert!((mean - 0.5).abs() < 0.05);
+    /// ```
+    pub fn next_f64(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     fn next_block(&mut self) -> [u32; 2] {
@@ -237,11 +249,11 @@ impl Tensor {
     /// for `bf16`) are equally likely.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::rand([100], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|x| (0.0..1.0).contains(x)));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -279,11 +291,11 @@ impl Tensor {
     /// Uniform on `[low, high)`; rounding can yield `high` itself.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::rand_range(-2.0, 2.0, [100], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|x| (-2.0..=2.0).contains(x)));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -313,11 +325,11 @@ impl Tensor {
     /// number is about 5.8 in `f32` (24 bits of `u`) and 6.7 in `f64` (32 bits).
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::randn([1000], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert!(x.mean(..)?.item::<f32>()?.abs() < 0.1);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -352,11 +364,11 @@ impl Tensor {
     /// Integers from `low` up to but not including `high`, equally likely up to `range / 2^64`.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::randint(1, 7, [100], DType::U8, &mut Rng::seed(1), &device)?;
     /// assert!(x.to_vec::<u8>()?.iter().all(|x| (1..7).contains(x)));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -394,11 +406,11 @@ impl Tensor {
     /// True with probability `p` (rounded to a multiple of 2^-24), as bool.
     ///
     /// ```
-    /// # use zyx_core::{Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::bernoulli(1.0, [3], &mut Rng::seed(1), &device)?;
     /// assert_eq!(x.to_vec::<bool>()?, [true; 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -433,13 +445,13 @@ impl Tensor {
     /// The numbers `0..n` in random order, as `i64`; shuffled on the host (Fisher and Yates).
     ///
     /// ```
-    /// # use zyx_core::{Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::permutation(4, &mut Rng::seed(1), &device)?;
     /// let mut order = x.to_vec::<i64>()?;
     /// order.sort();
     /// assert_eq!(order, [0, 1, 2, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -463,11 +475,11 @@ impl Tensor {
     /// the mean stays (Srivastava et al. 2014). With `p` 0 this is `self` and takes no blocks.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::ones([100], DType::F32, &device).dropout(0.5, &mut Rng::seed(1))?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|&x| x == 0.0 || x == 2.0));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

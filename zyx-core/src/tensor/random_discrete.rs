@@ -60,11 +60,11 @@ impl Tensor {
     /// Geometric: the number of the first success, from 1, with probability `p` each time.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::geometric(0.5, [8], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -91,11 +91,11 @@ impl Tensor {
     /// Poisson with this mean: whole numbers, from a table within twelve deviations of the mean.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::poisson(4.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -133,11 +133,11 @@ impl Tensor {
     /// Binomial: the number of successes in some trials.
     ///
     /// ```
-    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::binomial(10, 0.5, [8], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -187,8 +187,8 @@ impl Tensor {
     /// these rates ring. Weights must not be negative, and their sum positive.
     ///
     /// ```
-    /// # use zyx_core::{Rng, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Rng, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let weights = Tensor::new([0f32, 3.0, 0.0, 1.0], &device)?;
     /// let mut rng = Rng::seed(1);
     /// let drawn = weights.multinomial(100, true, &mut rng)?.to_vec::<i64>()?;
@@ -196,7 +196,7 @@ impl Tensor {
     /// let mut both = weights.multinomial(2, false, &mut rng)?.to_vec::<i64>()?;
     /// both.sort();
     /// assert_eq!(both, [1, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -63,14 +63,14 @@ macro_rules! reductions {
             $(#[$doc])*
             ///
             /// ```
-            /// # use zyx_core::{Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::Tensor;
+            /// # let device = zyx::runtime().device("reference")?;
             #[doc = concat!("let x = Tensor::new(", stringify!($in), ", &device)?;")]
             #[doc = concat!(
                 "assert_eq!(x.", stringify!($name), "(0)?.to_vec::<", stringify!($dtype), ">()?, ",
                 stringify!($out), ");"
             )]
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors
@@ -85,13 +85,13 @@ macro_rules! reductions {
             #[doc = concat!("As [`Tensor::", stringify!($name), "`], keeping the axes with extent 1.")]
             ///
             /// ```
-            /// # use zyx_core::{Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
+            /// # use zyx::Tensor;
+            /// # let device = zyx::runtime().device("reference")?;
             #[doc = concat!("let x = Tensor::new(", stringify!($in), ", &device)?;")]
             #[doc = concat!(
                 "assert_eq!(x.", stringify!($keepdim), "(0)?.shape().dims(), [1, 2]);"
             )]
-            /// # Ok::<(), zyx_core::Error>(())
+            /// # Ok::<(), zyx::Error>(())
             /// ```
             ///
             /// # Errors
@@ -196,11 +196,11 @@ impl Tensor {
     /// Variance along axes, with `correction` subtracted from the count (1: unbiased estimate).
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.var(1, 1)?.to_vec::<f32>()?, [0.5, 0.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -214,11 +214,11 @@ impl Tensor {
     /// As [`Tensor::var`], keeping the axes with extent 1.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(x.var_keepdim(1, 1)?.shape().dims(), [2, 1]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -243,11 +243,11 @@ impl Tensor {
     /// Standard deviation along axes; see [`Tensor::var`]. The gradient is 0 where it is 0.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 5.0], &device)?;
     /// assert_eq!(x.std(0, 0)?.item::<f32>()?, 2.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -261,11 +261,11 @@ impl Tensor {
     /// Position (`i64`) of the first largest element along an axis; NaN counts as largest.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.argmax(0)?.item::<i64>()?, 2);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -278,11 +278,11 @@ impl Tensor {
     /// Position (`i64`) of the first smallest element along an axis; NaN counts as smallest.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.argmin(0)?.item::<i64>()?, 1);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -352,11 +352,11 @@ impl Tensor {
     /// Cumulative sum along an axis; integers are summed in 64 bits.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.cumsum(0)?.to_vec::<f32>()?, [1.0, -1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

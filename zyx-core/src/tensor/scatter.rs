@@ -34,14 +34,14 @@ impl Tensor {
     /// outside the axis, than this tensor: only that corner of them is used.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, ScatterReduce, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{ScatterReduce, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 1.0, 1.0], &device)?;
     /// let index = Tensor::new([0i64, 0, 2], &device)?;
     /// let src = Tensor::new([5f32, 6.0, 7.0], &device)?;
     /// let y = x.scatter_reduce(0, &index, &src, ScatterReduce::Amax, false)?;
     /// assert_eq!(y.to_vec::<f32>()?, [6.0, 1.0, 7.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -203,13 +203,13 @@ impl Tensor {
     /// `alpha * src[.., i, ..]` added to `[.., index[i], ..]`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 1.0, 1.0], &device)?;
     /// let index = Tensor::new([2i64, 2], &device)?;
     /// let y = x.index_add(0, &index, &Tensor::new([5f32, 6.0], &device)?, 2.0)?;
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 1.0, 23.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -239,13 +239,13 @@ impl Tensor {
     /// This tensor with `src[.., i, ..]` at `[.., index[i], ..]`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 1.0, 1.0], &device)?;
     /// let index = Tensor::new([2i64, 0], &device)?;
     /// let y = x.index_copy(0, &index, &Tensor::new([5f32, 6.0], &device)?)?;
     /// assert_eq!(y.to_vec::<f32>()?, [6.0, 1.0, 5.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -293,12 +293,12 @@ impl Tensor {
     /// axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 1.0, 1.0], &device)?;
     /// let y = x.index_fill(0, &Tensor::new([2i64, 0], &device)?, -1.0)?;
     /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -338,11 +338,11 @@ impl Tensor {
     /// This tensor with `value` (converted to its dtype) where `mask` holds; the mask broadcasts.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
     /// assert_eq!(x.masked_fill(&x.lt(0.0)?, 9.0)?.to_vec::<f32>()?, [1.0, 9.0, 3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -372,12 +372,12 @@ impl Tensor {
     /// This tensor with `src` at positions `start, start + 1, …` of an axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i32, 2, 3, 4], &device)?;
     /// let y = x.slice_scatter(&Tensor::new([8i32, 9], &device)?, 0, 1)?;
     /// assert_eq!(y.to_vec::<i32>()?, [1, 8, 9, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -403,12 +403,12 @@ impl Tensor {
     /// This tensor with `src` as the slice at one position of an axis.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32, 2], [3, 4]], &device)?;
     /// let y = x.select_scatter(&Tensor::new([8i32, 9], &device)?, 1, 0)?;
     /// assert_eq!(y.to_vec::<i32>()?, [8, 2, 9, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -104,11 +104,11 @@ impl Tensor {
     /// Computed in `f64`; backward stable without pivoting.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[4f32, 2.0], [2.0, 5.0]], &device)?;
     /// assert_eq!(a.cholesky()?.to_vec::<f32>()?, [2.0, 0.0, 1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -155,12 +155,12 @@ impl Tensor {
     /// differs by rounding. A zero on the diagonal gives infinities.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[2f32, 0.0], [1.0, 1.0]], &device)?;
     /// let b = Tensor::new([[2f32], [3.0]], &device)?;
     /// assert_eq!(a.triangular_solve(&b, false, false)?.to_vec::<f32>()?, [1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -225,12 +225,12 @@ impl Tensor {
     /// `torch.cholesky_solve` (and in Python) the right side does.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let l = Tensor::new([[2f32, 0.0], [1.0, 2.0]], &device)?;
     /// let b = Tensor::new([[4f32], [2.0]], &device)?;
     /// assert_eq!(l.cholesky_solve(&b, false)?.to_vec::<f32>()?, [1.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -252,11 +252,11 @@ impl Tensor {
     /// The inverse of the matrix that Cholesky's factor is of; see [`Tensor::cholesky_solve`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let l = Tensor::new([[2f32]], &device)?;
     /// assert_eq!(l.cholesky_inverse(false)?.to_vec::<f32>()?, [0.25]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -277,12 +277,12 @@ impl Tensor {
     /// of threads: the error grows with the condition number.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[0f32, 2.0], [1.0, 1.0]], &device)?;
     /// let b = Tensor::new([4f32, 5.0], &device)?;
     /// assert_eq!(a.solve(&b)?.to_vec::<f32>()?, [3.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -336,11 +336,11 @@ impl Tensor {
     /// of threads: the error grows with the condition number.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[0f32, 2.0], [1.0, 0.0]], &device)?;
     /// assert_eq!(a.inv()?.to_vec::<f32>()?, [0.0, 1.0, 0.5, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -394,11 +394,11 @@ impl Tensor {
     /// inverse, so a singular matrix has none.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(format!("{:.4}", a.det()?), "-2.0000");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -424,11 +424,11 @@ impl Tensor {
     /// small themselves. A singular matrix has sign 0 and logarithm `-inf`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let (sign, log) = Tensor::new([[-1f32, 0.0], [0.0, 1.0]], &device)?.slogdet()?;
     /// assert_eq!((sign.item::<f32>()?, log.item::<f32>()?), (-1.0, 0.0));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -454,11 +454,11 @@ impl Tensor {
     /// Natural logarithm of determinants: `-inf` where one is 0, NaN where it is negative.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[2f32, 0.0], [0.0, 0.5]], &device)?;
     /// assert_eq!(x.logdet()?.item::<f32>()?, 0.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -40,13 +40,13 @@ impl Tensor {
     /// `i64`. Equal elements keep their order; NaN is the largest number.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([3f32, 1.0, 2.0], &device)?;
     /// let (values, order) = x.sort(0, false)?;
     /// assert_eq!(values.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
     /// assert_eq!(order.to_vec::<i64>()?, [1, 2, 0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -128,11 +128,11 @@ impl Tensor {
     /// The positions (`i64`) that sort along an axis; see [`Tensor::sort`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([3f32, 1.0, 2.0], &device)?;
     /// assert_eq!(x.argsort(0, true)?.to_vec::<i64>()?, [0, 2, 1]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -147,11 +147,11 @@ impl Tensor {
     /// The elements in ascending order along axis 0.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([3f32, 1.0, 2.0], &device)?;
     /// assert_eq!(x.msort()?.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -165,13 +165,13 @@ impl Tensor {
     /// `i64`. Of equal elements the first count as more extreme.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([3f32, 1.0, 2.0], &device)?;
     /// let (values, positions) = x.topk(2, 0, true)?;
     /// assert_eq!(values.to_vec::<f32>()?, [3.0, 2.0]);
     /// assert_eq!(positions.to_vec::<i64>()?, [0, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -193,11 +193,11 @@ impl Tensor {
     /// axis goes away.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([3f32, 1.0, 2.0], &device)?;
     /// assert_eq!(x.kthvalue(2, 0)?.0.item::<f32>()?, 2.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

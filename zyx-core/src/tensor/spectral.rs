@@ -109,12 +109,12 @@ impl Tensor {
     /// 227 KiB); the host all others.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[3f32, 1.0], [4.0, 1.0]], &device)?;
     /// let (q, r) = a.qr()?;
     /// assert_eq!(format!("{:.2}", q.matmul(&r)?), "[[3. 1.]\n [4. 1.]]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -174,11 +174,11 @@ impl Tensor {
     /// not finite gives NaN. Gradients are with respect to symmetric changes.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[2f32, 1.0], [1.0, 2.0]], &device)?;
     /// assert_eq!(format!("{:.4}", a.eigh()?.0), "[1. 3.]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -227,14 +227,14 @@ impl Tensor {
     /// matrix with an element that is not finite gives NaN.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[0f32, 2.0], [1.0, 0.0]], &device)?;
     /// let (u, s, vh) = a.svd()?;
     /// assert_eq!(s.to_vec::<f32>()?, [2.0, 1.0]);
     /// let product = u.mul(&s)?.matmul(&vh)?;
     /// assert!(product.sub(&a)?.abs().max(..)?.item::<f32>()? < 1e-6);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -300,11 +300,11 @@ impl Tensor {
     /// Singular values in descending order, whose gradient exists where they coincide, too.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[0f32, 2.0], [1.0, 0.0]], &device)?;
     /// assert_eq!(a.svdvals()?.to_vec::<f32>()?, [2.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -344,12 +344,12 @@ impl Tensor {
     /// accurate as the QR factors: the error grows with the condition number.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[1f32], [1.0]], &device)?;
     /// let b = Tensor::new([[1f32], [3.0]], &device)?;
     /// assert_eq!(format!("{:.4}", a.lstsq(&b)?), "[[2.]]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -397,11 +397,11 @@ impl Tensor {
     /// [`Tensor::svd`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[2f32, 0.0], [0.0, 0.0]], &device)?;
     /// assert_eq!(a.pinv(None)?.to_vec::<f32>()?, [0.5, 0.0, 0.0, 0.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -439,11 +439,11 @@ impl Tensor {
     /// [`Tensor::pinv`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[1f32, 2.0], [2.0, 4.0]], &device)?;
     /// assert_eq!(a.matrix_rank(None)?.item::<i64>()?, 1);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -474,11 +474,11 @@ impl Tensor {
     /// The condition number, 0 of a matrix without elements: largest singular value divided by the smallest.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[4f32, 0.0], [0.0, 2.0]], &device)?;
     /// assert_eq!(a.cond()?.item::<f32>()?, 2.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -498,12 +498,12 @@ impl Tensor {
     /// Norms of matrices.
     ///
     /// ```
-    /// # use zyx_core::{MatrixNorm, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{MatrixNorm, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[3f32, 0.0], [4.0, 0.0]], &device)?;
     /// assert_eq!(a.matrix_norm(MatrixNorm::Frobenius)?.item::<f32>()?, 5.0);
     /// assert_eq!(a.matrix_norm(MatrixNorm::Columns)?.item::<f32>()?, 7.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -533,12 +533,12 @@ impl Tensor {
     /// Square matrices to a whole power, by squaring; of the inverse for a negative one.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[1f32, 1.0], [0.0, 1.0]], &device)?;
     /// assert_eq!(a.matrix_power(10)?.to_vec::<f32>()?, [1.0, 10.0, 0.0, 1.0]);
     /// assert_eq!(a.matrix_power(-1)?.to_vec::<f32>()?, [1.0, -1.0, 0.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -579,11 +579,11 @@ impl Tensor {
     /// halved. Products run on the device.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let a = Tensor::new([[0f32, 1.0], [0.0, 0.0]], &device)?;
     /// assert_eq!(a.matrix_exp()?.to_vec::<f32>()?, [1.0, 1.0, 0.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -11,11 +11,11 @@ impl Tensor {
     /// [`Tensor::tensor_split`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32, 2], [3, 4]], &device)?;
     /// assert_eq!(x.hsplit([1])?[1].to_vec::<i32>()?, [2, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -29,11 +29,11 @@ impl Tensor {
     /// Pieces along axis 0 of two axes and more; see [`Tensor::tensor_split`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1i32, 2], [3, 4]], &device)?;
     /// assert_eq!(x.vsplit([1])?[1].to_vec::<i32>()?, [3, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -47,11 +47,11 @@ impl Tensor {
     /// Pieces along axis 2; see [`Tensor::tensor_split`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[[1i32, 2], [3, 4]]], &device)?;
     /// assert_eq!(x.dsplit([1])?[1].to_vec::<i32>()?, [2, 4]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -67,12 +67,12 @@ impl Tensor {
     /// is the position along the first, so that one out of range stays so.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let at = Tensor::new([1i64, 5], &device)?.unravel_index([2, 3])?;
     /// assert_eq!(at[0].to_vec::<i64>()?, [0, 1]);
     /// assert_eq!(at[1].to_vec::<i64>()?, [1, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

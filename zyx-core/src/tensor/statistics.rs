@@ -36,11 +36,11 @@ impl Tensor {
     /// Number of nonzero elements along axes, as `i64`.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 0.0, 3.0], &device)?;
     /// assert_eq!(x.count_nonzero(0)?.item::<i64>()?, 2);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -53,11 +53,11 @@ impl Tensor {
     /// Sum along axes of what is not NaN.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, f32::NAN, 3.0], &device)?;
     /// assert_eq!(x.nansum(0)?.item::<f32>()?, 4.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -70,11 +70,11 @@ impl Tensor {
     /// Arithmetic mean along axes of what is not NaN.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, f32::NAN, 3.0], &device)?;
     /// assert_eq!(x.nanmean(0)?.item::<f32>()?, 2.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -94,12 +94,12 @@ impl Tensor {
     /// minus infinity, the number of nonzero elements for 0.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([3f32, -4.0], &device)?;
     /// assert_eq!(x.norm_p(1.0, 0)?.item::<f32>()?, 7.0);
     /// assert_eq!(x.norm_p(f64::INFINITY, 0)?.item::<f32>()?, 4.0);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -115,12 +115,12 @@ impl Tensor {
     /// as `i64`; NaN if there is one. The axis goes away.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([3f32, 1.0, 2.0, 9.0], &device)?;
     /// let (value, at) = x.median(0)?;
     /// assert_eq!((value.item::<f32>()?, at.item::<i64>()?), (2.0, 2));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -151,12 +151,12 @@ impl Tensor {
     /// last occurrence as `i64`. The axis goes away.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([3i32, 1, 3, 1, 2], &device)?;
     /// let (value, at) = x.mode(0)?;
     /// assert_eq!((value.item::<i32>()?, at.item::<i64>()?), (1, 3));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -213,11 +213,11 @@ impl Tensor {
     /// equal ones too.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([3f32, 1.0, 2.0], &device)?;
     /// assert_eq!(x.quantile(&[0.0, 0.75], 0)?.to_vec::<f32>()?, [1.0, 2.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -280,13 +280,13 @@ impl Tensor {
     /// smallest and the largest: a small range is counted, not sorted.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let found = Tensor::new([3i32, 1, 3, 2], &device)?.unique()?;
     /// assert_eq!(found.values.to_vec::<i32>()?, [1, 2, 3]);
     /// assert_eq!(found.inverse.to_vec::<i64>()?, [2, 0, 2, 1]);
     /// assert_eq!(found.counts.to_vec::<i64>()?, [1, 1, 2]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -365,11 +365,11 @@ impl Tensor {
     /// As [`Tensor::unique`], of neighbours only: the first of each run of equal elements.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let found = Tensor::new([3i32, 3, 1, 3], &device)?.unique_consecutive()?;
     /// assert_eq!(found.values.to_vec::<i32>()?, [3, 1, 3]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -406,11 +406,11 @@ impl Tensor {
     /// [checked mode](crate::Device::set_checked).
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i64, 0, 1, 5], &device)?;
     /// assert_eq!(x.bincount_to(3)?.to_vec::<i64>()?, [1, 2, 0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -451,11 +451,11 @@ impl Tensor {
     /// `minlength` numbers. Reads the largest element from the device.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1i64, 0, 1, 4], &device)?;
     /// assert_eq!(x.bincount(0)?.to_vec::<i64>()?, [1, 2, 0, 0, 1]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -482,11 +482,11 @@ impl Tensor {
     /// its upper end, in the tensor's float dtype; elements outside count nowhere.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0f32, 0.2, 1.0, 5.0], &device)?;
     /// assert_eq!(x.histc(2, 0.0, 1.0)?.to_vec::<f32>()?, [2.0, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -515,13 +515,13 @@ impl Tensor {
     /// As [`Tensor::histc`], with the `bins + 1` edges of the bins.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([0f32, 0.2, 1.0, 5.0], &device)?;
     /// let (counts, edges) = x.histogram(2, 0.0, 1.0)?;
     /// assert_eq!(counts.to_vec::<f32>()?, [2.0, 1.0]);
     /// assert_eq!(edges.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -537,11 +537,11 @@ impl Tensor {
     /// subtracted from the count.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 3.0], [2.0, 6.0]], &device)?;
     /// assert_eq!(x.cov(1)?.to_vec::<f32>()?, [2.0, 4.0, 4.0, 8.0]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -566,12 +566,12 @@ impl Tensor {
     /// Correlation matrix of variables in rows and observations in columns.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([[1f32, 3.0], [6.0, 2.0]], &device)?;
     /// let r = x.corrcoef()?.to_vec::<f32>()?;
     /// assert!((r[1] + 1.0).abs() < 1e-6 && (r[0] - 1.0).abs() < 1e-6);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -591,12 +591,12 @@ impl Tensor {
     /// Variance along axes and the mean; see [`Tensor::var`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 3.0], &device)?;
     /// let (var, mean) = x.var_mean(0, 1)?;
     /// assert_eq!((var.item::<f32>()?, mean.item::<f32>()?), (2.0, 2.0));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -610,12 +610,12 @@ impl Tensor {
     /// Standard deviation along axes and the mean; see [`Tensor::std`].
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::Tensor;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 5.0], &device)?;
     /// let (std, mean) = x.std_mean(0, 0)?;
     /// assert_eq!((std.item::<f32>()?, mean.item::<f32>()?), (2.0, 3.0));
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

@@ -128,15 +128,16 @@ impl Steps {
     /// among `composites`, and the operations that compute them otherwise.
     ///
     /// ```
-    /// # use zyx_core::tensor::{StepOp, Steps};
-    /// # use zyx_core::{BinaryOp, DType, Runtime, Shape};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::internals::BinaryOp;
+    /// # use zyx::internals::tensor::{StepOp, Steps};
+    /// # use zyx::{DType, Shape};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let inputs = [(Shape::from([2, 3]), DType::F32)];
     /// let steps = Steps::trace(&inputs, &device, &[], &[], |x| Ok(vec![x[0].sum(1)?]))?;
     /// let sum = |op: &StepOp| matches!(op, StepOp::Reduce { op: BinaryOp::Add, .. });
     /// assert_eq!(steps.steps[0].op, StepOp::Input(0));
     /// assert_eq!(steps.steps.iter().filter(|step| sum(&step.op)).count(), 1);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -172,19 +173,19 @@ impl Steps {
     /// computes a sequence step by step is then the same list for every length. Does nothing unless a function is traced.
     ///
     /// ```
-    /// # use zyx_core::tensor::{StepOp, Steps};
-    /// # use zyx_core::{DType, Result, Runtime, Shape, Tensor};
+    /// # use zyx::internals::tensor::{StepOp, Steps};
+    /// # use zyx::{DType, Result, Shape, Tensor};
     /// fn decay(x: &Tensor) -> Result<Tensor> {
     ///     let y = (0..x.shape()[0]).try_fold(x.clone(), |y, _| y.mul(0.5))?;
     ///     Steps::note("decay", &[x], &[&y]);
     ///     Ok(y)
     /// }
-    /// # let device = Runtime::default().device("reference")?;
+    /// # let device = zyx::runtime().device("reference")?;
     /// let inputs = [(Shape::from([9]), DType::F32)];
     /// let steps = Steps::trace(&inputs, &device, &[], &["decay"], |x| Ok(vec![decay(&x[0])?]))?;
     /// assert_eq!(steps.steps.len(), 2);
     /// assert_eq!(steps.steps[1].op, StepOp::Composite { name: "decay", result: 0 });
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     pub fn note(name: &'static str, operands: &[&Tensor], results: &[&Tensor]) {
         let own = |tensors: &[&Tensor]| tensors.iter().map(|&tensor| tensor.clone()).collect();

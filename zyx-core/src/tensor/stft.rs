@@ -16,7 +16,7 @@ const ADDED: usize = 16;
 /// The frames of [`Tensor::stft`] and [`Tensor::istft`].
 ///
 /// ```
-/// use zyx_core::Stft;
+/// use zyx::Stft;
 /// assert_eq!(Stft::new(512).hop, 128);
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ impl Stft<'_> {
     /// Frames of `n_fft` samples.
     ///
     /// ```
-    /// # use zyx_core::Stft;
+    /// # use zyx::Stft;
     /// assert!(Stft::new(512).center);
     /// ```
     #[track_caller]
@@ -49,13 +49,13 @@ impl Tensor {
     /// `[.., n_fft / 2 + 1, frames, 2]`.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Stft, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Stft, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::ones([16], DType::F32, &device);
     /// let y = x.stft(Stft::new(8))?;
     /// assert_eq!(y.shape().dims(), [5, 9, 2]);
     /// assert_eq!(format!("{:.1}", y.flatten().slice(0, ..1)?), "[8.]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -105,12 +105,12 @@ impl Tensor {
     /// result.
     ///
     /// ```
-    /// # use zyx_core::{Runtime, Stft, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{Stft, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let x = Tensor::new([1f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], &device)?;
     /// let y = x.stft(Stft::new(4))?.istft(Stft::new(4), None)?;
     /// assert_eq!(format!("{y:.2}"), "[1. 2. 3. 4. 5. 6. 7. 8.]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -190,11 +190,11 @@ impl Tensor {
     /// computed in `f64` and rounded once, in `f32` on devices without `f64`.
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let w = Tensor::hann_window(4, true, DType::F32, &device);
     /// assert_eq!(format!("{w:.2}"), "[0.  0.5 1.  0.5]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn hann_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
@@ -204,11 +204,11 @@ impl Tensor {
     /// Hamming's window: `0.54 - 0.46 cos(2 pi i / m)`; see [`Tensor::hann_window`].
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let w = Tensor::hamming_window(4, true, DType::F32, &device);
     /// assert_eq!(format!("{w:.2}"), "[0.08 0.54 1.   0.54]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn hamming_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
@@ -219,11 +219,11 @@ impl Tensor {
     /// [`Tensor::hann_window`].
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let w = Tensor::blackman_window(4, true, DType::F32, &device);
     /// assert_eq!(format!("{:.2}", w.slice(0, 1..)?), "[0.34 1.   0.34]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     #[track_caller]
     pub fn blackman_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
@@ -234,11 +234,11 @@ impl Tensor {
     /// Bartlett's window, a triangle: `1 - |2 i / m - 1|`; see [`Tensor::hann_window`].
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let w = Tensor::bartlett_window(4, true, DType::F32, &device)?;
     /// assert_eq!(w.to_vec::<f32>()?, [0.0, 0.5, 1.0, 0.5]);
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors
@@ -257,11 +257,11 @@ impl Tensor {
     /// Bessel function `I0`; see [`Tensor::hann_window`].
     ///
     /// ```
-    /// # use zyx_core::{DType, Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
+    /// # use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
     /// let w = Tensor::kaiser_window(5, false, 12.0, DType::F32, &device)?;
     /// assert_eq!(format!("{:.3}", w.slice(0, 1..4)?), "[0.216 1.    0.216]");
-    /// # Ok::<(), zyx_core::Error>(())
+    /// # Ok::<(), zyx::Error>(())
     /// ```
     ///
     /// # Errors

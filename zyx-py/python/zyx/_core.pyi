@@ -160,7 +160,7 @@ class Tensor:
         # by hand
 
     def with_gradient(self, inputs: Tensors, rule: Any) -> Tensor:
-        """These values, with gradients that flow to `inputs` (at most two) by `rule` instead of being
+        """These values, with gradients that flow to `inputs` by `rule` instead of being
         derived: `rule(inputs, output, cotangent)` gives one cotangent, or `None`, for each input.
         """
         # by hand

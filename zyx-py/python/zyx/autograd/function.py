@@ -1,8 +1,8 @@
 """Operations with gradients that a user writes: `Function`, under the names of `torch.autograd.function`.
 
 `Function.apply` calls `forward` without histories and gives the results a rule that calls `backward`. The core's rules
-(`Tensor.with_gradient`) join one result with at most two inputs. Calls with more of either are joined by a chain of zeros
-without axes, the links: the first link is the only source of all results, so its rule runs after those of the results, and
+(`Tensor.with_gradient`) join one result with its inputs. Calls with several results, or more than two inputs, are joined by a
+chain of zeros without axes, the links: the first link is the only source of all results, so its rule runs after those of the results, and
 hands the gradients of the inputs to the links behind it. Nothing of a link is ever computed.
 """
 
