@@ -47,8 +47,10 @@ pub fn clip_norm(gradients: &[Option<Tensor>], max: f64) -> Result<(Vec<Option<T
 #[track_caller]
 pub fn total_norm(gradients: &[Option<Tensor>], p: f64) -> Result<Tensor> {
     let mut each: Vec<Tensor> = Vec::with_capacity(gradients.len());
+    let dtypes = gradients.iter().flatten().map(|gradient| gradient.dtype().accumulator());
+    let widest = dtypes.reduce(DType::promote).unwrap_or(DType::F32);
     for gradient in gradients.iter().flatten() {
-        let wide = gradient.cast(gradient.dtype().accumulator());
+        let wide = gradient.cast(widest);
         each.push(if p == 2.0 { wide.square().sum(..)? } else { wide.vector_norm(p, ..)? });
     }
     let Some((first, rest)) = each.split_first() else {
@@ -59,8 +61,6 @@ pub fn total_norm(gradients: &[Option<Tensor>], p: f64) -> Result<Tensor> {
         if p == 2.0 {
             return Ok(rest.iter().try_fold(first.clone(), |sum, x| sum.add(x))?.sqrt());
         }
-        let widest = each.iter().map(Tensor::dtype).fold(first.dtype(), DType::promote);
-        let each: Vec<Tensor> = each.iter().map(|norm| norm.cast(widest)).collect();
         Tensor::stack(&each.iter().collect::<Vec<_>>(), 0)?.vector_norm(p, ..)
     });
     total.map_err(|error| error.at(here))

@@ -334,6 +334,17 @@ fn clipping_rounds_halves_once_and_takes_any_limit() {
         assert!(clip_norm(&large, wrong).is_err() && clip_value(&large, wrong).is_err());
     }
     assert!(total_norm(&large, f64::NAN).is_err() && total_norm(&[None], 2.0).is_err());
+    // Beside gradients of a wider dtype, all squares are of that.
+    let narrow: Vec<f32> = (0..1000).map(|i| (i as f32 * 0.37).sin()).collect();
+    let wide = vec![0.25f64; 3];
+    let squares: f64 =
+        narrow.iter().map(|&x| f64::from(x).powi(2)).chain(wide.iter().map(|x| x * x)).sum();
+    let mixed = [
+        Some(Tensor::from_slice(&narrow, [1000], d).unwrap()),
+        Some(Tensor::from_slice(&wide, [3], d).unwrap()),
+    ];
+    let norm = total_norm(&mixed, 2.0).unwrap().item::<f64>().unwrap();
+    assert!((norm - squares.sqrt()).abs() < 1e-13 * norm, "{norm} {}", squares.sqrt());
     assert!(clip_to_norm(&large, 1.0, &wave(0.7, DType::F32, d)).is_err());
 }
 
