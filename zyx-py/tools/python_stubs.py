@@ -64,7 +64,7 @@ def of_module():
     lines = [f"from ._core import {name} as {name}" for name in shared if name != "manual_seed" and name != "device"]
     lines += [f"from . import {name} as {name}" for name in zyx._SUBMODULES[10:]]
     lines += [f"from ._types import {name} as {name}" for name in sorted(zyx._TYPES.split())]
-    lines += [f"from .sparse import {name} as {name}" for name in ("sparse_coo_tensor", "spmm")]
+    lines += [f"from .sparse import {name} as {name}" for name in zyx._SPARSE]
     lines += [f"from .amp import {name} as {name}" for name in sorted(zyx._AMP)]
     return [*lines, "from ._summary import summary as summary"]
 

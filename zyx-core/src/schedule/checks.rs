@@ -100,6 +100,20 @@ impl Reached {
     }
 }
 
+/// Gives the flags that a kept value reaches to its buffer: whoever reads the value later learns of a bad index,
+/// also when the history is gone.
+pub(super) fn pass_to_kept(tensor: &Tensor, buffer: &Buffer) {
+    if !tensor.is_flagged() {
+        return;
+    }
+    let reached = Reached::by(&[tensor]);
+    let flags = reached.checks.iter().filter_map(|(check, _)| check.flagged.as_ref());
+    let flags: Flags = flags.map(|x| x.flag.clone()).filter(|flag| !flag.is_fine()).collect();
+    if !flags.is_empty() {
+        buffer.set_flags(flags);
+    }
+}
+
 /// Notes the number of a flag, if it was computed.
 fn settle(check: &Check) {
     if let Some(flagged) = &check.flagged

@@ -290,6 +290,7 @@ fn set_values(
         }
     }
     for (output, tensor) in &found.kept {
+        checks::pass_to_kept(tensor, &buffers[*output]);
         tensor.keep(buffers[*output].clone());
     }
     for (tensor, buffer) in asked.iter().zip(buffers) {

@@ -53,19 +53,18 @@ Bytes: TypeAlias = bytes
 class Tensor:
     """An n-dimensional array on a device, computed when it is needed.
 
-    `Tensor(data, dtype=None, device=None, requires_grad=False)` copies numbers, nested lists, NumPy
-    arrays and whatever exports memory. Integers become `int64` and floats `float32` unless a dtype
-    is given; arrays keep theirs.
+    `Tensor(data)` makes floats of the default dtype of nested lists, NumPy arrays and other data; `Tensor(2, 3)` are zeros of
+    this shape, as in PyTorch. `Tensor(data, dtype=..)` and `zyx.tensor(data)` copy data in another dtype, or in its own.
     """
 
     def __init__(
         self,
-        data: TensorLike,
+        *data: Any,
         dtype: DTypeLike | None = None,
         device: DeviceLike | None = None,
         requires_grad: _bool = False,
     ) -> None:
-        """A tensor of anything that holds numbers."""
+        """Floats made of data, or zeros of these extents."""
         # by hand
 
     # What a tensor is.
@@ -3762,7 +3761,8 @@ class Tensor:
         # rust: t.cast(dtype)
 
     def to(
-        self, *target: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None, non_blocking: _bool = False, copy: _bool = False
+        self, *target: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None, non_blocking: _bool = False, copy: _bool = False,
+        memory_format: Any = None
     ) -> Tensor:
         """On another device, in another dtype, or both, given in any order or as those of a tensor."""
         # by hand

@@ -142,7 +142,14 @@ def renamed(function, names, takes_out=None):
         takes_out = function.__name__ in _OUT
     def call(*arguments, **options):
         if not options:
-            return function(*arguments)
+            try:
+                return function(*arguments)
+            except TypeError:
+                if not any(getattr(x, "layout", None) == "sparse_coo" for x in arguments[:2]):
+                    raise
+                from .sparse import _function_of
+
+                return _function_of(function, arguments)
         if takes_out and "out" in options:
             out = options.pop("out")
             if out is None:
