@@ -259,14 +259,15 @@ impl PyTensor {
 
 /// Makes a tensor of anything that holds numbers.
 #[pyfunction]
-#[pyo3(signature = (data, dtype=None, device=None, requires_grad=false))]
+#[pyo3(signature = (data, dtype=None, device=None, requires_grad=false, pin_memory=false))]
 pub(crate) fn tensor(
     data: &Bound<'_, PyAny>,
     dtype: Option<DTypeArg>,
     device: Option<DeviceArg>,
     requires_grad: bool,
+    pin_memory: bool,
 ) -> PyResult<PyTensor> {
-    let py = data.py();
+    let (py, _) = (data.py(), pin_memory);
     let dtype = dtype.map(|d| d.or(DType::F32));
     let made = match data.cast::<PyTensor>() {
         Ok(given) => {
@@ -328,7 +329,7 @@ impl PyTensor {
         let data = &data.get_item(0)?;
         let is_tensor = data.is_instance_of::<PyTensor>();
         let dtype = dtype.or_else(|| (!is_tensor).then_some(DTypeArg::of(float)));
-        tensor(data, dtype, device, requires_grad)
+        tensor(data, dtype, device, requires_grad, false)
     }
 
     /// An attribute that is not there: the error says how the same is written. Python's own search comes before, which

@@ -5465,7 +5465,8 @@ class OutOfMemoryError(MemoryError, RuntimeError):
     """A device without memory left."""
 
 def tensor(
-    data: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: bool = False
+    data: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: bool = False,
+    pin_memory: bool = False
 ) -> Tensor:
     """Makes a tensor of anything that holds numbers."""
 

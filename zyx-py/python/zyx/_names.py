@@ -183,10 +183,54 @@ def _as(known, function):
     return function
 
 
+# Options that say how PyTorch stores what a function makes.
+_STORAGE = ("layout", "pin_memory", "memory_format")
+# Functions with these options, and those whose results get a dtype and `requires_grad` afterwards.
+_MAKERS = "zeros ones rand randn full arange linspace logspace eye randint permutation zeros_like ones_like full_like rand_like randn_like randint_like new_zeros new_ones new_full new_empty contiguous is_contiguous"
+_CONVERTED = ("randint", "permutation", "logspace")
+
+
+def _stored(function, name):
+    """A function that takes the options of `_STORAGE`: tensors are stored in one way."""
+    is_converted = name in _CONVERTED
+
+    def make(*arguments, **options):
+        if not options:
+            return function(*arguments)
+        for option in _STORAGE:
+            if option in options:
+                value = options.pop(option)
+                if option == "layout" and value is not None and getattr(value, "name", "strided") != "strided":
+                    raise NotImplementedError(f"{name}(): layout {value!r}; to_sparse() of the result")
+        if not is_converted:
+            return function(*arguments, **options)
+        dtype = None if name == "randint" else options.pop("dtype", None)
+        requires_grad = options.pop("requires_grad", False)
+        found = function(*arguments, **options)
+        found = found if dtype is None else found.to(dtype)
+        return found.requires_grad_() if requires_grad else found
+
+    return _as(function, make)
+
+
+def take_storage():
+    """Gives the functions that make tensors PyTorch's options of storage."""
+    for name in _MAKERS.split():
+        found = getattr(Tensor, name)
+        made = _stored(found, name)
+        setattr(Tensor, name, staticmethod(made) if isinstance(Tensor.__dict__[name], staticmethod) else made)
+
+
 def _like(name):
-    make, takes_dtype = getattr(Tensor, name), not name.startswith("rand")
+    make, takes_dtype, is_between = getattr(Tensor, name), not name.startswith("rand"), name == "randint_like"
 
     def like(self, *given, dtype=None, device=None, requires_grad=False, **named):
+        if is_between and len(given) == 1 and "high" not in named and "low" not in named:
+            # One limit is the upper one.
+            given = (0, *given)
+        if is_between and self.dtype.is_floating_point:
+            # Integers in the dtype of the tensor.
+            dtype, self = dtype or self.dtype, self.cast("int64")
         if takes_dtype:
             named["dtype"], dtype = dtype, None
         found = make(self, *given, **named)
