@@ -170,3 +170,23 @@ def test_layers_in_a_list_and_as_attributes_are_named_once():
     model = Heads()
     assert set(model.state_dict()) == {"head_0.weight", "head_1.weight", "alone.0.weight"}
     assert len(model.parameters()) == 3 and len(list(model.children())) == 3
+
+
+def test_functions_save_sparse_tensors():
+    class Product(zyx.autograd.Function):
+        @staticmethod
+        def forward(ctx, indices, values, shape, b):
+            a = zyx.sparse_coo_tensor(indices, values, shape)
+            ctx.save_for_backward(a, b)
+            ctx.n = shape[1]
+            return zyx.matmul(a, b)
+
+        @staticmethod
+        def backward(ctx, dy):
+            a, b = ctx.saved_tensors
+            places = a._indices()[0] * ctx.n + a._indices()[1]
+            return None, dy.matmul(b.t()).view(-1)[places], None, a.t().matmul(dy)
+
+    indices, values, b = zyx.tensor([[0, 1], [2, 0]]), zyx.tensor([2.0, 3.0], requires_grad=True), zyx.ones(3, 2, requires_grad=True)
+    Product.apply(indices, values, zyx.Size([2, 3]), b).sum().backward()
+    assert values.grad.tolist() == [2.0, 2.0] and b.grad.tolist() == [[3.0, 3.0], [0.0, 0.0], [2.0, 2.0]]

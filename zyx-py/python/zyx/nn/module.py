@@ -207,7 +207,7 @@ class Module:
 
     def _named(self, prefix=""):
         """Name and parameter or buffer, a tied one under each of its names: first the module's own."""
-        own = [(_join(prefix, n), x) for name, value in vars(self).items() for n, x in _leaves(name, value)]
+        own = [(_join(prefix, n), x) for n, x in _own(self)]
         for state in (False, True):
             yield from ((name, x) for name, x in own if isinstance(x, Parameter) and x.is_state() == state)
         for name, x in own:
