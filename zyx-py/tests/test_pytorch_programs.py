@@ -190,3 +190,19 @@ def test_functions_save_sparse_tensors():
     indices, values, b = zyx.tensor([[0, 1], [2, 0]]), zyx.tensor([2.0, 3.0], requires_grad=True), zyx.ones(3, 2, requires_grad=True)
     Product.apply(indices, values, zyx.Size([2, 3]), b).sum().backward()
     assert values.grad.tolist() == [2.0, 2.0] and b.grad.tolist() == [[3.0, 3.0], [0.0, 0.0], [2.0, 2.0]]
+
+
+def test_convolutions_as_wide_as_their_input():
+    """They are computed along the other axis alone; results and gradients are those of a wider input, cut."""
+    x, w, bias = zyx.randn(2, 3, 7, 4, requires_grad=True), zyx.randn(5, 3, 2, 4, requires_grad=True), zyx.randn(5, requires_grad=True)
+    wide, options = zyx.nn.functional.pad(x, (0, 1)), [{}, {"stride": 2}, {"stride": (2, 1), "padding": (1, 0)}, {"dilation": (2, 1)}]
+    for named in options:
+        found, known = (nn.functional.conv2d(y, w, bias, **named) for y in (x, wide))
+        known = known[..., :1]
+        assert found.shape == known.shape
+        np.testing.assert_allclose(found.numpy(), known.numpy(), rtol=1e-5, atol=1e-5)
+        weight = zyx.randn(*found.shape)
+        for dx, dy in zip(*(zyx.autograd.grad(y, [x, w, bias], weight, retain_graph=True) for y in (found, known))):
+            np.testing.assert_allclose(dx.numpy(), dy.numpy(), rtol=1e-4, atol=1e-4)
+    whole = nn.functional.conv2d(x, zyx.ones(1, 3, 7, 4))
+    np.testing.assert_allclose(whole.flatten().tolist(), x.sum((1, 2, 3)).tolist(), rtol=1e-4, atol=1e-4)

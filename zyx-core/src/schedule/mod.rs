@@ -289,8 +289,8 @@ fn set_values(
             buffer.set_origin(graph.clone(), output);
         }
     }
+    checks::pass_to_kept(&found.kept, &buffers);
     for (output, tensor) in &found.kept {
-        checks::pass_to_kept(tensor, &buffers[*output]);
         tensor.keep(buffers[*output].clone());
     }
     for (tensor, buffer) in asked.iter().zip(buffers) {

@@ -200,7 +200,7 @@ def _stored(function, name):
         for option in _STORAGE:
             if option in options:
                 value = options.pop(option)
-                if option == "layout" and value is not None and getattr(value, "name", "strided") != "strided":
+                if option == "layout" and value is not None and repr(value) != "zyx.strided":
                     raise NotImplementedError(f"{name}(): layout {value!r}; to_sparse() of the result")
         if not is_converted:
             return function(*arguments, **options)
