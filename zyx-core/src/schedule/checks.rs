@@ -105,7 +105,7 @@ impl Reached {
     }
 }
 
-/// Gives the flags that kept values reach to their buffers: whoever reads a value later learns of a bad index,
+/// Gives the flags that kept values reach to their buffers. A later read of a value then reports a bad index,
 /// also when the history is gone.
 pub(super) fn pass_to_kept(kept: &[(usize, Tensor)], buffers: &[Buffer]) {
     let tensors: Vec<&Tensor> = kept.iter().map(|(_, tensor)| tensor).collect();
