@@ -5138,6 +5138,10 @@ class Tensor:
         """The elements that are not 0, as a `SparseTensor`. Reads how many there are."""
         # by hand
 
+    def to_sparse_csr(self, dense_dim: Any = None) -> Any:
+        """A matrix as a `SparseTensor` in order of its rows."""
+        # by hand
+
     def type(self, dtype: Any = None, non_blocking: Any = False) -> Any:
         """PyTorch's name of the kind of tensor, as in `"torch.FloatTensor"`; converted to another if one is given."""
         # by hand
@@ -5178,13 +5182,33 @@ class Tensor:
         # by hand
 
     @property
+    def is_ipu(self) -> _bool:
+        """Whether it is on an IPU: there are none."""
+        # by hand
+
+    @property
+    def is_maia(self) -> _bool:
+        """Whether it is on a MAIA device: there are none."""
+        # by hand
+
+    @property
     def is_meta(self) -> _bool:
         """Whether it has no elements but a shape: none is."""
         # by hand
 
     @property
+    def is_mkldnn(self) -> _bool:
+        """Whether oneDNN stores it: it does not."""
+        # by hand
+
+    @property
     def is_mps(self) -> _bool:
         """Whether it is on an MPS device: there are none."""
+        # by hand
+
+    @property
+    def is_mtia(self) -> _bool:
+        """Whether it is on an MTIA device: there are none."""
         # by hand
 
     @property
@@ -5203,8 +5227,28 @@ class Tensor:
         # by hand
 
     @property
+    def is_sparse_csr(self) -> _bool:
+        """Whether it is sparse by rows: `SparseTensor` is another class."""
+        # by hand
+
+    @property
+    def is_vulkan(self) -> _bool:
+        """Whether it is on a device of the backend `vulkan`."""
+        # by hand
+
+    @property
     def is_xla(self) -> _bool:
         """Whether it is on an XLA device: there are none."""
+        # by hand
+
+    @property
+    def is_xpu(self) -> _bool:
+        """Whether it is on an XPU: there are none."""
+        # by hand
+
+    @property
+    def layout(self) -> Any:
+        """How it is stored: `zyx.strided`."""
         # by hand
 
     @property
