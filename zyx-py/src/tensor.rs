@@ -322,9 +322,17 @@ impl PyTensor {
                 return PyTensor::leaf(Tensor::zeros(extents, float, &device), requires_grad);
             }
         }
-        if data.len() != 1 {
-            let text = "Tensor() takes extents, or data and by name a dtype and a device";
-            return Err(PyTypeError::new_err(text));
+        if data.len() > 1 {
+            // As pickles have it: data, dtype, device, and whether it requires gradients.
+            let (data, dtype, device, requires_grad) = match data.len() {
+                2 => (data.get_item(0)?, data.get_item(1)?.extract()?, device, requires_grad),
+                3 => {
+                    let device = data.get_item(2)?.extract()?;
+                    (data.get_item(0)?, data.get_item(1)?.extract()?, device, requires_grad)
+                }
+                _ => data.extract()?,
+            };
+            return tensor(&data, dtype, device, requires_grad, false);
         }
         let data = &data.get_item(0)?;
         let is_tensor = data.is_instance_of::<PyTensor>();

@@ -210,6 +210,8 @@ def _stored(function, name):
         found = found if dtype is None else found.to(dtype)
         return found.requires_grad_() if requires_grad else found
 
+    # `function` looks through it for what the method takes itself.
+    make._wrapped_by = _stored
     return _as(function, make)
 
 

@@ -3,13 +3,12 @@
 Modules of one file set `__path__`, so that others can be below them. The finder is the last of `sys.meta_path`, so imports of modules that exist take no longer.
 """
 
-import importlib
-import importlib.abc
-import importlib.machinery
 import sys
-import types
 
-# Modules, and PyTorch's files whose names are there.
+ModuleType = type(sys)
+
+# Modules, and PyTorch's files whose names are there. Files that are named as a function in them are left out: an import would
+# put the module in its place.
 _FILES = {
     "optim": "adadelta adagrad adam adamax adamw asgd lbfgs nadam optimizer radam rmsprop rprop sgd sparse_adam adafactor",
     "distributions": """bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet exp_family exponential fishersnedecor gamma
@@ -21,15 +20,15 @@ _FILES = {
     "cuda.amp": "autocast_mode grad_scaler common",
     "cuda": "memory random",
     "autograd": "variable grad_mode anomaly_mode graph",
-    "nn.parallel": "data_parallel distributed",
-    "nn.utils": "clip_grad convert_parameters fusion spectral_norm weight_norm",
+    "nn.parallel": "distributed",
+    "nn.utils": "clip_grad convert_parameters fusion",
 }
 # Modules whose name is an object of another one.
 _OBJECTS = {"backends": "cpu cuda cudnn mkl mkldnn mps openmp opt_einsum"}
 _KNOWN = {f"zyx.{parent}.{name}": parent for table in (_FILES, _OBJECTS) for parent, names in table.items() for name in names.split()}
 
 
-class _Names(types.ModuleType):
+class _Names(ModuleType):
     """A module with the names of another object."""
 
     def __getattr__(self, name):
@@ -40,27 +39,28 @@ class _Names(types.ModuleType):
     def __setattr__(self, name, value):
         # Switches of `backends` are set through the module, too.
         if name.startswith("_"):
-            return types.ModuleType.__setattr__(self, name, value)
+            return ModuleType.__setattr__(self, name, value)
         setattr(self.__dict__["_of"], name, value)
-
-    def __call__(self, *arguments, **options):
-        # The import puts the module in the place of a function of its name, as `nn.utils.spectral_norm`.
-        return self.__dict__["_kept"](*arguments, **options)
 
     def __dir__(self):
         return dir(self.__dict__["_of"])
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _Finder:
     def find_spec(self, name, path=None, target=None):
-        return importlib.machinery.ModuleSpec(name, self) if name in _KNOWN else None
+        if name not in _KNOWN:
+            return None
+        from importlib.machinery import ModuleSpec
+
+        return ModuleSpec(name, self)
 
     def create_module(self, spec):
         parent, own = _KNOWN[spec.name], spec.name.rpartition(".")[2]
-        of = importlib.import_module("zyx." + parent)
-        kept = vars(of).get(own)
+        from importlib import import_module
+
+        of = import_module("zyx." + parent)
         made = _Names(spec.name, f"The names of PyTorch's file `{spec.name[4:]}`.")
-        vars(made).update(_of=kept if parent in _OBJECTS else of, _kept=kept)
+        vars(made)["_of"] = getattr(of, own) if parent in _OBJECTS else of
         return made
 
     def exec_module(self, module):
