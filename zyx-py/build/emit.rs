@@ -236,12 +236,21 @@ const UNBATCHED: &[(&str, usize)] = &[
 ];
 
 /// Methods whose operands keep the dtype of the tensor.
-const UNPROMOTED: &[&str] =
-    &["masked_fill", "index_fill", "scatter", "heaviside", "isclose", "allclose", "repeat_interleave", "ldexp"];
+const UNPROMOTED: &[&str] = &[
+    "masked_fill",
+    "index_fill",
+    "scatter",
+    "heaviside",
+    "isclose",
+    "allclose",
+    "repeat_interleave",
+    "ldexp",
+];
 
 /// The statements that promote operands as PyTorch does: a tensor without axes is no wider than one with axes.
 fn promotion(entry: &Entry) -> String {
-    let operands: Vec<&Parameter> = entry.parameters.iter().filter(|p| p.kind == "Operand").collect();
+    let operands: Vec<&Parameter> =
+        entry.parameters.iter().filter(|p| p.kind == "Operand").collect();
     if entry.is_static || UNPROMOTED.contains(&entry.name.as_str()) {
         return String::new();
     }

@@ -159,9 +159,7 @@ impl PyTensor {
 fn matrix(t: &Tensor, other: OperandArg) -> PyResult<Tensor> {
     match other.ready(t.device())? {
         Ready::Tensor(other) => Ok(other),
-        Ready::Number(_) => {
-            Err(PyTypeError::new_err("matmul: a number is no matrix; use `*`"))
-        }
+        Ready::Number(_) => Err(PyTypeError::new_err("matmul: a number is no matrix; use `*`")),
     }
 }
 

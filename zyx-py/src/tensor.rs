@@ -307,12 +307,15 @@ impl PyTensor {
             let is_size = |x: &Bound<'_, PyAny>| {
                 x.is_instance_of::<PyInt>() && !x.is_instance_of::<PyBool>()
                     || x.get_type().name().is_ok_and(|name| {
-                        name.to_str().is_ok_and(|name| name.contains("int")) && x.hasattr("ndim").unwrap_or(false)
+                        name.to_str().is_ok_and(|name| name.contains("int"))
+                            && x.hasattr("ndim").unwrap_or(false)
                     })
             };
             let first = data.get_item(0).ok();
             let extents: Option<Vec<usize>> = match &first {
-                Some(one) if data.len() == 1 && one.is_instance(size_type(py)?)? => Some(one.extract()?),
+                Some(one) if data.len() == 1 && one.is_instance(size_type(py)?)? => {
+                    Some(one.extract()?)
+                }
                 _ if data.iter().all(|x| is_size(&x)) => Some(data.extract::<Vec<usize>>()?),
                 _ => None,
             };
