@@ -203,3 +203,18 @@ def test_convolutions_as_wide_as_their_input():
             np.testing.assert_allclose(dx.numpy(), dy.numpy(), rtol=1e-4, atol=1e-4)
     whole = nn.functional.conv2d(x, zyx.ones(1, 3, 7, 4))
     np.testing.assert_allclose(whole.flatten().tolist(), x.sum((1, 2, 3)).tolist(), rtol=1e-4, atol=1e-4)
+
+
+def test_random_numbers_with_parameters_of_each():
+    zyx.manual_seed(3)
+    p = zyx.tensor([0.0, 1.0, 0.5]).unsqueeze(1).expand(3, 2000)
+    drawn = zyx.bernoulli(p)
+    assert drawn.dtype == zyx.float32 and drawn.shape == p.shape and drawn[0].sum().item() == 0 and drawn[1].sum().item() == 2000
+    assert 900 < drawn[2].sum().item() < 1100 and 500 < zyx.bernoulli(zyx.zeros(2000), 0.3).sum().item() < 700
+    counts = zyx.poisson(zyx.tensor([0.0, 4.0]).unsqueeze(1).expand(2, 2000))
+    assert counts[0].sum().item() == 0 and abs(counts[1].mean().item() - 4) < 0.3
+    mean, std = zyx.tensor([0.0, 10.0]).unsqueeze(1).expand(2, 2000), zyx.tensor([[1.0], [0.1]])
+    for x in (zyx.normal(mean, std), zyx.normal(mean=mean, std=std)):
+        assert x.shape == (2, 2000) and abs(x[1].mean().item() - 10) < 0.05 and abs(x[0].std().item() - 1) < 0.1
+    assert zyx.normal(mean, 0.0).tolist() == mean.tolist() and zyx.normal(2.0, std).shape == std.shape
+    assert zyx.normal(0.0, 1.0, (2, 3)).shape == (2, 3) and zyx.bernoulli(0.5, (4,)).shape == (4,) and zyx.normal(0.0, 1.0, size=(2,)).shape == (2,)

@@ -229,6 +229,7 @@ def install():
     _randint.__name__ = _randint.__qualname__ = "randint"
     Tensor.randint = staticmethod(_randint)
     _names.take_storage()
+    _names.take_draws()
     Tensor.randperm = staticmethod(Tensor.permutation)
     _writes.install()
     Tensor.size = property(size)

@@ -215,6 +215,51 @@ def _stored(function, name):
     return _as(function, make)
 
 
+def _bernoulli_of_each(input, p=None, generator=None):
+    chance = input if p is None else p
+    return (_like_random(input.rand_like, generator) < chance).cast(input.dtype)
+
+
+def _poisson_of_each(input, generator=None):
+    if generator is not None:
+        raise NotImplementedError("poisson(): a generator with a rate for each element")
+    from .distributions import Poisson
+
+    return Poisson(input, validate_args=False).sample()
+
+
+def _normal_of_each(mean=0.0, std=1.0, generator=None):
+    like = mean + std
+    return mean + std * _like_random(like.randn_like, generator)
+
+
+def _like_random(draw, generator):
+    return draw() if generator is None else draw(rng=getattr(generator, "_rng", generator))
+
+
+def _of_each(name, of_each, parameters):
+    """A function of a number and a shape that takes a tensor of numbers, too, as PyTorch's does: a draw for each."""
+    method = getattr(Tensor, name)
+
+    def draw(*arguments, **options):
+        given = dict(zip(parameters, arguments)) | options
+        has_tensor = any(isinstance(given.get(key), Tensor) for key in parameters)
+        if has_tensor and len(arguments) <= len(parameters) and not {"shape", "size"} & options.keys():
+            out = options.pop("out", None)
+            found = of_each(*arguments, **options)
+            return found if out is None else _written(name, found, out)
+        return method(*arguments, **options)
+
+    return _as(method, draw)
+
+
+def take_draws():
+    """Gives random functions PyTorch's forms with a tensor of parameters."""
+    for name, of_each, parameters in (("bernoulli", _bernoulli_of_each, ("input", "p")), ("poisson", _poisson_of_each, ("input",)),
+                                      ("normal", _normal_of_each, ("mean", "std"))):  # fmt: skip
+        setattr(Tensor, name, staticmethod(_of_each(name, of_each, parameters)))
+
+
 def take_storage():
     """Gives the functions that make tensors PyTorch's options of storage."""
     for name in _MAKERS.split():
