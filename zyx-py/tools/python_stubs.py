@@ -291,7 +291,12 @@ def signatures():
 
 
 # Further ways to call a method.
-MORE_FORMS = {"stride": ["def stride(self, dim: _int | None = None) -> Any"]}
+MORE_FORMS = {
+    "bernoulli": ["def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor"],
+    "poisson": ["def poisson(input: Tensor, *, generator: Any = None) -> Tensor"],
+    "normal": ["def normal(mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Tensor"],
+    "stride": ["def stride(self, dim: _int | None = None) -> Any"],
+}
 _ADDED = re.compile(r"    @overload\n(?:    @staticmethod\n)?    def \w+\([^\n]*: \.\.\.\n        # by hand\n\n|    @overload\n(?=    (?:@staticmethod|def ))")
 
 

@@ -1237,6 +1237,11 @@ class Tensor:
 
     @overload
     @staticmethod
+    def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor: ...
+        # by hand
+
+    @overload
+    @staticmethod
     def bernoulli(
         p: _float, shape: Shape, rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
@@ -2985,6 +2990,11 @@ class Tensor:
 
     @overload
     @staticmethod
+    def normal(mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Tensor: ...
+        # by hand
+
+    @overload
+    @staticmethod
     def normal(
         mean: _float, std: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
@@ -3049,6 +3059,11 @@ class Tensor:
     @overload
     @staticmethod
     def poisson(rate: _float, shape: Shape, dtype: DTypeLike = 'float32', generator: Any = None, device: DeviceLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
+    @staticmethod
+    def poisson(input: Tensor, *, generator: Any = None) -> Tensor: ...
         # by hand
 
     @overload
