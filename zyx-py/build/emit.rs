@@ -235,6 +235,42 @@ const UNBATCHED: &[(&str, usize)] = &[
     ("col2im", 2),
 ];
 
+/// Methods whose operands keep the dtype of the tensor.
+const UNPROMOTED: &[&str] = &[
+    "masked_fill",
+    "index_fill",
+    "scatter",
+    "heaviside",
+    "isclose",
+    "allclose",
+    "repeat_interleave",
+    "ldexp",
+];
+
+/// The statements that promote operands as PyTorch does: a tensor without axes is no wider than one with axes.
+fn promotion(entry: &Entry) -> String {
+    let operands: Vec<&Parameter> =
+        entry.parameters.iter().filter(|p| p.kind == "Operand").collect();
+    if entry.is_static || UNPROMOTED.contains(&entry.name.as_str()) {
+        return String::new();
+    }
+    match operands.as_slice() {
+        [x, y] if entry.name == "where_" => {
+            format!("let ({0}, {1}) = settle_pair({0}, {1});\n", x.name, y.name)
+        }
+        [one] if entry.parameters.len() == 1 && one.default.is_none() => {
+            format!("let (settled_t, {0}) = settle(t, {0});\nlet t = &*settled_t;\n", one.name)
+        }
+        several => several
+            .iter()
+            .map(|p| match p.default.as_deref() == Some("None") || p.or_none {
+                true => format!("let {0} = {0}.map(|x| settled(t, x));\n", p.name),
+                false => format!("let {0} = settled(t, {0});\n", p.name),
+            })
+            .collect(),
+    }
+}
+
 /// The methods of `Tensor`.
 pub(crate) fn methods(entries: &[Entry]) -> Result<String, String> {
     let mut out = "#[pymethods]\nimpl PyTensor {\n".to_owned();
@@ -244,7 +280,7 @@ pub(crate) fn methods(entries: &[Entry]) -> Result<String, String> {
     for (operator, method) in OPERATORS {
         out += &format!(
             "fn __{operator}__(&self, py: Python<'_>, other: OperandArg) -> PyResult<PyTensor> {{\n\
-             let t = self.tensor();\nlet other = beside(&t, other)?;\n\
+             let t = self.tensor();\nlet (t, other) = beside(&t, other)?;\n\
              caught(py, || t.{method}(other)).map(PyTensor::new)\n}}\n\
              fn __r{operator}__(&self, py: Python<'_>, other: OperandArg) -> PyResult<PyTensor> {{\n\
              reflected(py, &self.tensor(), other, |x, y| x.{method}(y))\n}}\n"
@@ -333,6 +369,9 @@ fn method(entry: &Entry) -> Result<String, String> {
         entry.parameters.iter().partition(|p| p.kind == "DeviceLike");
     for parameter in devices.into_iter().chain(others) {
         steps += &step(name, parameter)?;
+    }
+    if entry.view.is_none() {
+        steps += &promotion(entry);
     }
     let (text_signature, signature) = (text_signature(entry, true), declared.signature());
     let call = call(entry)?;

@@ -140,6 +140,11 @@ impl PyDType {
 pub(crate) struct DTypeArg(Option<DType>);
 
 impl DTypeArg {
+    /// A dtype that is named.
+    pub(crate) fn of(dtype: DType) -> DTypeArg {
+        DTypeArg(Some(dtype))
+    }
+
     /// What was given, or this.
     pub(crate) fn or(self, default: DType) -> DType {
         self.0.unwrap_or(default)

@@ -10,7 +10,7 @@ use crate::error::caught;
 use crate::forms;
 use crate::index::KeyArg;
 use crate::lists::RawBytes;
-use crate::operators::{beside, reflected};
+use crate::operators::{beside, reflected, settle, settle_pair, settled};
 use crate::outcome::{lift, lower, run, run_attached, wished};
 use crate::rng::GeneratorArg;
 use crate::tensor::PyTensor;

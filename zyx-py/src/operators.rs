@@ -2,17 +2,63 @@
 //! has the sign of the divisor, comparisons give tensors of `bool`. Those that call one method and
 //! exist in both directions are written by `build/`, from the table of operators there.
 
-use crate::arguments::{Argument, OperandArg};
+use crate::arguments::{Argument, OperandArg, Ready};
 use crate::error::caught;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
-use zyx::{Operand, Tensor};
+use std::borrow::Cow;
+use zyx::{DType, Operand, Tensor};
 
-/// The tensor that an operand is beside this one.
-pub(crate) fn beside(t: &Tensor, other: OperandArg) -> PyResult<crate::arguments::Ready> {
-    other.ready(t.device())
+/// The kind of numbers of a dtype: truth values below integers below floats.
+fn kind(dtype: DType) -> u8 {
+    match dtype {
+        DType::Bool => 0,
+        dtype => 1 + u8::from(dtype.is_float()),
+    }
+}
+
+/// PyTorch's promotion: beside a tensor with axes, one without takes its dtype, unless its own kind of numbers is a
+/// higher one.
+fn yields(scalar: &Tensor, beside: &Tensor) -> bool {
+    scalar.rank() == 0
+        && beside.rank() > 0
+        && scalar.dtype() != beside.dtype()
+        && kind(scalar.dtype()) <= kind(beside.dtype())
+}
+
+/// Two operands as an operation promotes them.
+pub(crate) fn settle(t: &Tensor, other: Ready) -> (Cow<'_, Tensor>, Ready) {
+    match other {
+        Ready::Tensor(x) if yields(&x, t) => (Cow::Borrowed(t), Ready::Tensor(x.cast(t.dtype()))),
+        Ready::Tensor(x) if yields(t, &x) => (Cow::Owned(t.cast(x.dtype())), Ready::Tensor(x)),
+        other => (Cow::Borrowed(t), other),
+    }
+}
+
+/// An operand that is one of several beside a tensor.
+pub(crate) fn settled(t: &Tensor, other: Ready) -> Ready {
+    match other {
+        Ready::Tensor(x) if yields(&x, t) => Ready::Tensor(x.cast(t.dtype())),
+        other => other,
+    }
+}
+
+/// The operands of a choice.
+pub(crate) fn settle_pair(x: Ready, y: Ready) -> (Ready, Ready) {
+    match (x, y) {
+        (Ready::Tensor(x), y) => {
+            let (x, y) = settle(&x, y);
+            (Ready::Tensor(x.into_owned()), y)
+        }
+        pair => pair,
+    }
+}
+
+/// The operands of an operator.
+pub(crate) fn beside(t: &Tensor, other: OperandArg) -> PyResult<(Cow<'_, Tensor>, Ready)> {
+    Ok(settle(t, other.ready(t.device())?))
 }
 
 /// `other op t`.
@@ -22,8 +68,9 @@ pub(crate) fn reflected(
     other: OperandArg,
     f: impl FnOnce(&Tensor, &Tensor) -> zyx::Result<Tensor>,
 ) -> PyResult<PyTensor> {
-    let other = beside(t, other)?.resolve(t);
-    caught(py, || f(&other, t)).map(PyTensor::new)
+    let (t, other) = beside(t, other)?;
+    let other = other.resolve(&t);
+    caught(py, || f(&other, &t)).map(PyTensor::new)
 }
 
 #[pymethods]
@@ -48,7 +95,7 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         no_modulo(modulo)?;
         let t = self.tensor();
-        let other = beside(&t, other)?;
+        let (t, other) = beside(&t, other)?;
         caught(py, || t.pow(other)).map(PyTensor::new)
     }
 
@@ -64,7 +111,8 @@ impl PyTensor {
 
     fn __divmod__(&self, py: Python<'_>, other: OperandArg) -> PyResult<(PyTensor, PyTensor)> {
         let t = self.tensor();
-        let other = beside(&t, other)?.resolve(&t);
+        let (t, other) = beside(&t, other)?;
+        let other = other.resolve(&t);
         let whole = caught(py, || t.floor_divide(&other))?;
         let rest = caught(py, || t.remainder(&other))?;
         Ok((PyTensor::new(whole), PyTensor::new(rest)))
@@ -88,7 +136,7 @@ impl PyTensor {
 
     fn __richcmp__(&self, py: Python<'_>, other: OperandArg, op: CompareOp) -> PyResult<PyTensor> {
         let t = self.tensor();
-        let other = beside(&t, other)?;
+        let (t, other) = beside(&t, other)?;
         let compared = caught(py, || match op {
             CompareOp::Lt => t.lt(other),
             CompareOp::Le => t.le(other),
@@ -109,11 +157,9 @@ impl PyTensor {
 
 /// The other factor of a matrix product, which cannot be a number.
 fn matrix(t: &Tensor, other: OperandArg) -> PyResult<Tensor> {
-    match beside(t, other)? {
-        crate::arguments::Ready::Tensor(other) => Ok(other),
-        crate::arguments::Ready::Number(_) => {
-            Err(PyTypeError::new_err("matmul: a number is no matrix; use `*`"))
-        }
+    match other.ready(t.device())? {
+        Ready::Tensor(other) => Ok(other),
+        Ready::Number(_) => Err(PyTypeError::new_err("matmul: a number is no matrix; use `*`")),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::arguments::{Argument, Ready, TensorArg, default_device};
 use crate::data;
 use crate::device::{DeviceArg, PyDevice};
 use crate::dlpack;
-use crate::dtype::{DTypeArg, PyDType};
+use crate::dtype::{DTypeArg, PyDType, default_float};
 use crate::error::{caught, detached, shape_error};
 use crate::functional::in_python;
 use crate::grad_mode::is_grad_enabled;
@@ -22,7 +22,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyTuple};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use zyx::{DType, Device, Param, Result, Tensor};
 
@@ -259,14 +259,15 @@ impl PyTensor {
 
 /// Makes a tensor of anything that holds numbers.
 #[pyfunction]
-#[pyo3(signature = (data, dtype=None, device=None, requires_grad=false))]
+#[pyo3(signature = (data, dtype=None, device=None, requires_grad=false, pin_memory=false))]
 pub(crate) fn tensor(
     data: &Bound<'_, PyAny>,
     dtype: Option<DTypeArg>,
     device: Option<DeviceArg>,
     requires_grad: bool,
+    pin_memory: bool,
 ) -> PyResult<PyTensor> {
-    let py = data.py();
+    let (py, _) = (data.py(), pin_memory);
     let dtype = dtype.map(|d| d.or(DType::F32));
     let made = match data.cast::<PyTensor>() {
         Ok(given) => {
@@ -282,17 +283,64 @@ pub(crate) fn tensor(
     PyTensor::leaf(made, requires_grad)
 }
 
+/// The class of shapes.
+fn size_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let find = || Ok::<_, PyErr>(py.import("zyx._size")?.getattr("Size")?.unbind());
+    Ok(SIZE.get_or_try_init(py, find)?.bind(py))
+}
+
 #[pymethods]
 impl PyTensor {
+    /// PyTorch's constructor: integers are extents of zeros, other data becomes floats of the default dtype. With a
+    /// dtype it is `tensor(data, dtype)`.
     #[new]
-    #[pyo3(signature = (data, dtype=None, device=None, requires_grad=false))]
+    #[pyo3(signature = (*data, dtype=None, device=None, requires_grad=false))]
     fn make(
-        data: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyTuple>,
         dtype: Option<DTypeArg>,
         device: Option<DeviceArg>,
         requires_grad: bool,
     ) -> PyResult<PyTensor> {
-        tensor(data, dtype, device, requires_grad)
+        let (py, float) = (data.py(), default_float());
+        if dtype.is_none() {
+            let is_size = |x: &Bound<'_, PyAny>| {
+                x.is_instance_of::<PyInt>() && !x.is_instance_of::<PyBool>()
+                    || x.get_type().name().is_ok_and(|name| {
+                        name.to_str().is_ok_and(|name| name.contains("int"))
+                            && x.hasattr("ndim").unwrap_or(false)
+                    })
+            };
+            let first = data.get_item(0).ok();
+            let extents: Option<Vec<usize>> = match &first {
+                Some(one) if data.len() == 1 && one.is_instance(size_type(py)?)? => {
+                    Some(one.extract()?)
+                }
+                _ if data.iter().all(|x| is_size(&x)) => Some(data.extract::<Vec<usize>>()?),
+                _ => None,
+            };
+            if let Some(extents) = extents {
+                let extents = if data.is_empty() { vec![0] } else { extents };
+                let device = device.unwrap_or_default().open()?;
+                return PyTensor::leaf(Tensor::zeros(extents, float, &device), requires_grad);
+            }
+        }
+        if data.len() > 1 {
+            // As pickles have it: data, dtype, device, and whether it requires gradients.
+            let (data, dtype, device, requires_grad) = match data.len() {
+                2 => (data.get_item(0)?, data.get_item(1)?.extract()?, device, requires_grad),
+                3 => {
+                    let device = data.get_item(2)?.extract()?;
+                    (data.get_item(0)?, data.get_item(1)?.extract()?, device, requires_grad)
+                }
+                _ => data.extract()?,
+            };
+            return tensor(&data, dtype, device, requires_grad, false);
+        }
+        let data = &data.get_item(0)?;
+        let is_tensor = data.is_instance_of::<PyTensor>();
+        let dtype = dtype.or_else(|| (!is_tensor).then_some(DTypeArg::of(float)));
+        tensor(data, dtype, device, requires_grad, false)
     }
 
     /// An attribute that is not there: the error says how the same is written. Python's own search comes before, which
@@ -307,9 +355,7 @@ impl PyTensor {
     /// The extents of the axes.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let find = || Ok::<_, PyErr>(py.import("zyx._size")?.getattr("Size")?.unbind());
-        let size = SIZE.get_or_try_init(py, find)?.bind(py);
+        let size = size_type(py)?;
         size.call1((PyTuple::new(py, self.tensor().shape().dims())?,))
     }
 
@@ -593,7 +639,8 @@ impl PyTensor {
 
     /// On another device, in another dtype, or both: as words, by name, or as those of a tensor; the tensor itself if it
     /// is that already, unless `copy=True`.
-    #[pyo3(signature = (*target, dtype=None, device=None, non_blocking=false, copy=false))]
+    #[pyo3(signature = (*target, dtype=None, device=None, non_blocking=false, copy=false, memory_format=None))]
+    #[allow(clippy::too_many_arguments, reason = "PyTorch's parameters")]
     fn to(
         slf: &Bound<'_, PyTensor>,
         target: &Bound<'_, PyTuple>,
@@ -601,6 +648,7 @@ impl PyTensor {
         device: Option<DeviceArg>,
         non_blocking: bool,
         copy: bool,
+        memory_format: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyTensor>> {
         let (py, _, t) = (slf.py(), non_blocking, slf.get().tensor());
         let mut dtype = dtype.map(|dtype| dtype.or(t.dtype()));
@@ -612,7 +660,7 @@ impl PyTensor {
             }
             (dtype, device) = (of.or(dtype), at.or(device));
         }
-        if target.is_empty() && dtype.is_none() && device.is_none() {
+        if target.is_empty() && dtype.is_none() && device.is_none() && memory_format.is_none() {
             return Err(PyTypeError::new_err("to() missing a device or dtype"));
         }
         let is_here = device.as_ref().is_none_or(|device| device == t.device());

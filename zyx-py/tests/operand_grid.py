@@ -489,6 +489,7 @@ _WHY = {
     "is about files": "load load_npy load_npz load_pytorch load_safetensors open_gguf open_safetensors safetensors_from_bytes safetensors_to_bytes "
     "save save_npy save_npz save_safetensors",
     "is about devices and plans": "device devices explain is_realized pin_memory realize_all to_device",
+    "is tested in test_pytorch_programs.py": "sparse_csr_tensor to_sparse_csr F.to_sparse_csr",
     "is about memory of others, whose tests are elsewhere": "from_dlpack xp.from_dlpack",
     "is tested in test_pytorch_ways.py": "byte char clamp_max clamp_min fill new_empty positive reshape_as rsub "
     "tensorsolve",

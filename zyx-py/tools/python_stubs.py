@@ -64,7 +64,7 @@ def of_module():
     lines = [f"from ._core import {name} as {name}" for name in shared if name != "manual_seed" and name != "device"]
     lines += [f"from . import {name} as {name}" for name in zyx._SUBMODULES[10:]]
     lines += [f"from ._types import {name} as {name}" for name in sorted(zyx._TYPES.split())]
-    lines += [f"from .sparse import {name} as {name}" for name in ("sparse_coo_tensor", "spmm")]
+    lines += [f"from .sparse import {name} as {name}" for name in zyx._SPARSE]
     lines += [f"from .amp import {name} as {name}" for name in sorted(zyx._AMP)]
     return [*lines, "from ._summary import summary as summary"]
 
@@ -291,7 +291,12 @@ def signatures():
 
 
 # Further ways to call a method.
-MORE_FORMS = {"stride": ["def stride(self, dim: _int | None = None) -> Any"]}
+MORE_FORMS = {
+    "bernoulli": ["def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor"],
+    "poisson": ["def poisson(input: Tensor, *, generator: Any = None) -> Tensor"],
+    "normal": ["def normal(mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Tensor"],
+    "stride": ["def stride(self, dim: _int | None = None) -> Any"],
+}
 _ADDED = re.compile(r"    @overload\n(?:    @staticmethod\n)?    def \w+\([^\n]*: \.\.\.\n        # by hand\n\n|    @overload\n(?=    (?:@staticmethod|def ))")
 
 

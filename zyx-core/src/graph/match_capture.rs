@@ -171,10 +171,6 @@ impl Follow<'_> {
         }
         let id = self.enter(tensor, depth)?;
         tensor.mark(self.visit, id.0);
-        // A value whose indices are still to be judged is read with their flags alone.
-        if tensor.is_flagged() {
-            return Ok(id);
-        }
         let (handles, needed) = &mut self.handles[id.idx()];
         // The one that led here is the graph's.
         *handles += tensor.owners() as i32 - 1;

@@ -188,7 +188,7 @@ impl Flag {
     }
 
     /// Whether it was looked at and all indices were in range.
-    fn is_fine(&self) -> bool {
+    pub(crate) fn is_fine(&self) -> bool {
         matches!(self.bad.get(), Some(None))
     }
 

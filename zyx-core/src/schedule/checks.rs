@@ -45,6 +45,11 @@ impl Reached {
             }
             let mut bits = 0;
             let mut sources: SmallVec<[Tensor; 3]> = SmallVec::new();
+            // The buffer of a kept value has its flags, and what is computed from the buffer inherits them.
+            if matches!(&*tensor.history(), History::Kept(_)) {
+                known.insert(tensor.id(), 0);
+                continue;
+            }
             if let Some(expr) = tensor.history().expr() {
                 if entered {
                     let of = |source: &Tensor| known.get(&source.id()).copied().unwrap_or(0);
@@ -96,6 +101,24 @@ impl Reached {
             if let Some(buffer) = tensor.value().filter(|_| !flags.is_empty()) {
                 buffer.set_flags(flags);
             }
+        }
+    }
+}
+
+/// Gives the flags that kept values reach to their buffers. A later read of a value then reports a bad index,
+/// also when the history is gone.
+pub(super) fn pass_to_kept(kept: &[(usize, Tensor)], buffers: &[Buffer]) {
+    let tensors: Vec<&Tensor> = kept.iter().map(|(_, tensor)| tensor).collect();
+    let reached = Reached::by(&tensors);
+    if reached.checks.is_empty() {
+        return;
+    }
+    for (i, (output, _)) in kept.iter().enumerate() {
+        let own = reached.checks.iter().enumerate().filter(|(at, _)| reached.reaches(i, *at));
+        let flags = own.filter_map(|(_, (check, _))| check.flagged.as_ref());
+        let flags: Flags = flags.map(|x| x.flag.clone()).filter(|flag| !flag.is_fine()).collect();
+        if !flags.is_empty() {
+            buffers[*output].set_flags(flags);
         }
     }
 }

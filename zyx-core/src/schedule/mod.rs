@@ -289,6 +289,7 @@ fn set_values(
             buffer.set_origin(graph.clone(), output);
         }
     }
+    checks::pass_to_kept(&found.kept, &buffers);
     for (output, tensor) in &found.kept {
         tensor.keep(buffers[*output].clone());
     }

@@ -11,7 +11,7 @@ function of this module: `zyx.exp(x)` is `x.exp()`, `zyx.zeros(2, 3)` is `Tensor
 Submodules are imported at their first use: `zyx.nn`, `zyx.optim`, `zyx.linalg`, `zyx.utils` and the others of `_SUBMODULES`.
 """
 
-from . import _aliases, _core, _einops, _more, _names
+from . import _aliases, _core, _einops, _more, _names, _paths
 from ._core import *  # noqa: F403
 from ._core import Tensor, __version__, from_dlpack  # noqa: F401
 from ._functions import (  # noqa: F401
@@ -49,6 +49,7 @@ from ._jit import jit  # noqa: F401
 _aliases.install()
 _more.install()
 _einops.install()
+_paths.install()
 Param = _core.Parameter
 inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None
 
@@ -71,6 +72,7 @@ is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode get_d
 is_warn_always_enabled set_anomaly_enabled is_anomaly_enabled is_anomaly_check_nan_enabled is_inference_mode_enabled get_device_module typename
 torch_version set_printoptions get_printoptions empty_strided celu_ rrelu_ threshold_ dropout_ alpha_dropout_ feature_dropout_ feature_alpha_dropout_
 """
+_SPARSE = ("sparse_coo_tensor", "sparse_csr_tensor", "spmm")
 # Names of `amp`.
 _AMP = ("autocast", "GradScaler", "is_autocast_enabled", "get_autocast_dtype", "is_autocast_cache_enabled", "clear_autocast_cache")
 # Names of PyTorch's module, and how the same is written.
@@ -98,7 +100,7 @@ def __getattr__(name):
         from . import _save
 
         found = getattr(_save, name)
-    elif name in ("sparse_coo_tensor", "spmm"):
+    elif name in _SPARSE:
         from . import sparse
 
         found = getattr(sparse, name)
@@ -123,4 +125,4 @@ def __getattr__(name):
 
 def __dir__():
     methods = (name for name in dir(Tensor) if not name.startswith("_") and callable(getattr(Tensor, name)))
-    return sorted({*globals(), *_SUBMODULES, *_TYPES.split(), *_AMP, "load", "save", "sparse_coo_tensor", "spmm", "summary", *methods})
+    return sorted({*globals(), *_SUBMODULES, *_TYPES.split(), *_AMP, *_SPARSE, "load", "save", "summary", *methods})

@@ -228,5 +228,8 @@ def install():
         setattr(Tensor, method.__name__, method)
     _randint.__name__ = _randint.__qualname__ = "randint"
     Tensor.randint = staticmethod(_randint)
+    _names.take_storage()
+    _names.take_draws()
+    Tensor.randperm = staticmethod(Tensor.permutation)
     _writes.install()
     Tensor.size = property(size)

@@ -53,19 +53,18 @@ Bytes: TypeAlias = bytes
 class Tensor:
     """An n-dimensional array on a device, computed when it is needed.
 
-    `Tensor(data, dtype=None, device=None, requires_grad=False)` copies numbers, nested lists, NumPy
-    arrays and whatever exports memory. Integers become `int64` and floats `float32` unless a dtype
-    is given; arrays keep theirs.
+    `Tensor(data)` makes floats of the default dtype of nested lists, NumPy arrays and other data; `Tensor(2, 3)` are zeros of
+    this shape, as in PyTorch. `Tensor(data, dtype=..)` and `zyx.tensor(data)` copy data in another dtype, or in its own.
     """
 
     def __init__(
         self,
-        data: TensorLike,
+        *data: Any,
         dtype: DTypeLike | None = None,
         device: DeviceLike | None = None,
         requires_grad: _bool = False,
     ) -> None:
-        """A tensor of anything that holds numbers."""
+        """Floats made of data, or zeros of these extents."""
         # by hand
 
     # What a tensor is.
@@ -1234,6 +1233,11 @@ class Tensor:
     @overload
     @staticmethod
     def bernoulli(p: _float, shape: Shape, generator: Any = None, device: DeviceLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
+    @staticmethod
+    def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor: ...
         # by hand
 
     @overload
@@ -2986,6 +2990,11 @@ class Tensor:
 
     @overload
     @staticmethod
+    def normal(mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Tensor: ...
+        # by hand
+
+    @overload
+    @staticmethod
     def normal(
         mean: _float, std: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
@@ -3050,6 +3059,11 @@ class Tensor:
     @overload
     @staticmethod
     def poisson(rate: _float, shape: Shape, dtype: DTypeLike = 'float32', generator: Any = None, device: DeviceLike | None = None) -> Tensor: ...
+        # by hand
+
+    @overload
+    @staticmethod
+    def poisson(input: Tensor, *, generator: Any = None) -> Tensor: ...
         # by hand
 
     @overload
@@ -3762,7 +3776,8 @@ class Tensor:
         # rust: t.cast(dtype)
 
     def to(
-        self, *target: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None, non_blocking: _bool = False, copy: _bool = False
+        self, *target: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None, non_blocking: _bool = False, copy: _bool = False,
+        memory_format: Any = None
     ) -> Tensor:
         """On another device, in another dtype, or both, given in any order or as those of a tensor."""
         # by hand
@@ -5138,6 +5153,10 @@ class Tensor:
         """The elements that are not 0, as a `SparseTensor`. Reads how many there are."""
         # by hand
 
+    def to_sparse_csr(self, dense_dim: Any = None) -> Any:
+        """A matrix as a `SparseTensor` in order of its rows."""
+        # by hand
+
     def type(self, dtype: Any = None, non_blocking: Any = False) -> Any:
         """PyTorch's name of the kind of tensor, as in `"torch.FloatTensor"`; converted to another if one is given."""
         # by hand
@@ -5178,13 +5197,33 @@ class Tensor:
         # by hand
 
     @property
+    def is_ipu(self) -> _bool:
+        """Whether it is on an IPU: there are none."""
+        # by hand
+
+    @property
+    def is_maia(self) -> _bool:
+        """Whether it is on a MAIA device: there are none."""
+        # by hand
+
+    @property
     def is_meta(self) -> _bool:
         """Whether it has no elements but a shape: none is."""
         # by hand
 
     @property
+    def is_mkldnn(self) -> _bool:
+        """Whether oneDNN stores it: it does not."""
+        # by hand
+
+    @property
     def is_mps(self) -> _bool:
         """Whether it is on an MPS device: there are none."""
+        # by hand
+
+    @property
+    def is_mtia(self) -> _bool:
+        """Whether it is on an MTIA device: there are none."""
         # by hand
 
     @property
@@ -5203,8 +5242,28 @@ class Tensor:
         # by hand
 
     @property
+    def is_sparse_csr(self) -> _bool:
+        """Whether it is sparse by rows: `SparseTensor` is another class."""
+        # by hand
+
+    @property
+    def is_vulkan(self) -> _bool:
+        """Whether it is on a device of the backend `vulkan`."""
+        # by hand
+
+    @property
     def is_xla(self) -> _bool:
         """Whether it is on an XLA device: there are none."""
+        # by hand
+
+    @property
+    def is_xpu(self) -> _bool:
+        """Whether it is on an XPU: there are none."""
+        # by hand
+
+    @property
+    def layout(self) -> Any:
+        """How it is stored: `zyx.strided`."""
         # by hand
 
     @property
@@ -5465,7 +5524,8 @@ class OutOfMemoryError(MemoryError, RuntimeError):
     """A device without memory left."""
 
 def tensor(
-    data: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: bool = False
+    data: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: bool = False,
+    pin_memory: bool = False
 ) -> Tensor:
     """Makes a tensor of anything that holds numbers."""
 

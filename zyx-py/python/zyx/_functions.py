@@ -217,12 +217,12 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
     return ~found if invert else found
 
 
-def empty(*shape, size=None, dtype=None, device=None, requires_grad=False):
+def empty(*shape, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, memory_format=None):
     """Zeros: a tensor has a value."""
     return Tensor.zeros(*shape, shape=size, dtype=dtype or _default_float(), device=device, requires_grad=requires_grad)
 
 
-def empty_like(input, *, dtype=None, device=None, requires_grad=False):
+def empty_like(input, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, memory_format=None):
     """Zeros of the shape of `input`: a tensor has a value."""
     return input.zeros_like(dtype=dtype, device=device, requires_grad=requires_grad)
 

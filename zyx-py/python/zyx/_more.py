@@ -293,6 +293,13 @@ def to_sparse(self, sparse_dim=None):
     return function(self, sparse_dim)
 
 
+def to_sparse_csr(self, dense_dim=None):
+    """A matrix as a `SparseTensor` in order of its rows."""
+    from .sparse import to_sparse_csr as function
+
+    return function(self, dense_dim)
+
+
 def to_dense(self, dtype=None):
     """The tensor itself, which is dense, in a dtype."""
     return self if dtype is None else self.cast(dtype)
@@ -440,7 +447,7 @@ def unsafe_split(self, split_size, dim=0):
 
 METHODS = (type, is_complex, is_signed, is_same_size, is_nonzero, is_inference, is_pinned, is_shared, get_device, ndimension, angle, conj,
            conj_physical, isreal, new_tensor, sum_to_size, addmv, addr, addbmm, renorm, mvlgamma, as_subclass, index_reduce, nonzero_static,
-           nanmedian, nanquantile, frexp, i0, igamma, igammac, to_sparse, to_dense, retain_grad, register_hook, register_post_accumulate_grad_hook, record_stream, storage_offset,
+           nanmedian, nanquantile, frexp, i0, igamma, igammac, to_sparse, to_sparse_csr, to_dense, retain_grad, register_hook, register_post_accumulate_grad_hook, record_stream, storage_offset,
            as_strided, as_strided_, as_strided_scatter, set_, resize_, resize_as_, new_empty_strided, map_, map2_, dim_order, module_load,
            unsafe_chunk, unsafe_split)  # fmt: skip
 # Functions above that are also written into the tensor, under the name with `_`.
@@ -462,6 +469,12 @@ def _retains_grad(x):
     return hooks is not None and hooks.retains_grad(x)
 
 
+def _layout(self):
+    from ._types import strided
+
+    return strided
+
+
 PROPERTIES = {
     "is_cuda": _flag("is_cuda", "Whether it is on a device of the backend `cuda`.", lambda x: x.device.type == "cuda"),
     "is_cpu": _flag("is_cpu", "Whether it is on the CPU.", lambda x: x.device.type == "cpu"),
@@ -470,6 +483,14 @@ PROPERTIES = {
     "is_sparse": _flag("is_sparse", "Whether it is sparse: `SparseTensor` is another class.", lambda x: False),
     "is_xla": _flag("is_xla", "Whether it is on an XLA device: there are none.", lambda x: False),
     "is_mps": _flag("is_mps", "Whether it is on an MPS device: there are none.", lambda x: False),
+    "is_sparse_csr": _flag("is_sparse_csr", "Whether it is sparse by rows: `SparseTensor` is another class.", lambda x: False),
+    "is_xpu": _flag("is_xpu", "Whether it is on an XPU: there are none.", lambda x: False),
+    "is_mkldnn": _flag("is_mkldnn", "Whether oneDNN stores it: it does not.", lambda x: False),
+    "is_ipu": _flag("is_ipu", "Whether it is on an IPU: there are none.", lambda x: False),
+    "is_vulkan": _flag("is_vulkan", "Whether it is on a device of the backend `vulkan`.", lambda x: x.device.type == "vulkan"),
+    "is_mtia": _flag("is_mtia", "Whether it is on an MTIA device: there are none.", lambda x: False),
+    "is_maia": _flag("is_maia", "Whether it is on a MAIA device: there are none.", lambda x: False),
+    "layout": _flag("layout", "How it is stored: `zyx.strided`.", _layout),
     "is_nested": _flag("is_nested", "Whether it is nested: none is.", lambda x: False),
     "retains_grad": _flag("retains_grad", "Whether `.grad` is kept though it is no leaf.", _retains_grad),
     "H": _flag("H", "The matrix transposed: of real numbers also its conjugate.", lambda x: x.mT),

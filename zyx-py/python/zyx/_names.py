@@ -142,7 +142,14 @@ def renamed(function, names, takes_out=None):
         takes_out = function.__name__ in _OUT
     def call(*arguments, **options):
         if not options:
-            return function(*arguments)
+            try:
+                return function(*arguments)
+            except TypeError:
+                if not any(getattr(x, "layout", None) == "sparse_coo" for x in arguments[:2]):
+                    raise
+                from .sparse import _function_of
+
+                return _function_of(function, arguments)
         if takes_out and "out" in options:
             out = options.pop("out")
             if out is None:
@@ -176,10 +183,101 @@ def _as(known, function):
     return function
 
 
+# Options that say how PyTorch stores what a function makes.
+_STORAGE = ("layout", "pin_memory", "memory_format")
+# Functions with these options, and those whose results get a dtype and `requires_grad` afterwards.
+_MAKERS = "zeros ones rand randn full arange linspace logspace eye randint permutation zeros_like ones_like full_like rand_like randn_like randint_like new_zeros new_ones new_full new_empty contiguous is_contiguous"
+_CONVERTED = ("randint", "permutation", "logspace")
+
+
+def _stored(function, name):
+    """A function that takes the options of `_STORAGE`: tensors are stored in one way."""
+    is_converted = name in _CONVERTED
+
+    def make(*arguments, **options):
+        if not options:
+            return function(*arguments)
+        for option in _STORAGE:
+            if option in options:
+                value = options.pop(option)
+                if option == "layout" and value is not None and repr(value) != "zyx.strided":
+                    raise NotImplementedError(f"{name}(): layout {value!r}; to_sparse() of the result")
+        if not is_converted:
+            return function(*arguments, **options)
+        dtype = None if name == "randint" else options.pop("dtype", None)
+        requires_grad = options.pop("requires_grad", False)
+        found = function(*arguments, **options)
+        found = found if dtype is None else found.to(dtype)
+        return found.requires_grad_() if requires_grad else found
+
+    # `function` looks through it for what the method takes itself.
+    make._wrapped_by = _stored
+    return _as(function, make)
+
+
+def _bernoulli_of_each(input, p=None, generator=None):
+    chance = input if p is None else p
+    return (_like_random(input.rand_like, generator) < chance).cast(input.dtype)
+
+
+def _poisson_of_each(input, generator=None):
+    if generator is not None:
+        raise NotImplementedError("poisson(): a generator with a rate for each element")
+    from .distributions import Poisson
+
+    return Poisson(input, validate_args=False).sample()
+
+
+def _normal_of_each(mean=0.0, std=1.0, generator=None):
+    like = mean + std
+    return mean + std * _like_random(like.randn_like, generator)
+
+
+def _like_random(draw, generator):
+    return draw() if generator is None else draw(rng=getattr(generator, "_rng", generator))
+
+
+def _of_each(name, of_each, parameters):
+    """A function of a number and a shape that takes a tensor of numbers, too, as PyTorch's does: a draw for each."""
+    method = getattr(Tensor, name)
+
+    def draw(*arguments, **options):
+        given = dict(zip(parameters, arguments)) | options
+        has_tensor = any(isinstance(given.get(key), Tensor) for key in parameters)
+        if has_tensor and len(arguments) <= len(parameters) and not {"shape", "size"} & options.keys():
+            out = options.pop("out", None)
+            found = of_each(*arguments, **options)
+            return found if out is None else _written(name, found, out)
+        return method(*arguments, **options)
+
+    return _as(method, draw)
+
+
+def take_draws():
+    """Gives random functions PyTorch's forms with a tensor of parameters."""
+    for name, of_each, parameters in (("bernoulli", _bernoulli_of_each, ("input", "p")), ("poisson", _poisson_of_each, ("input",)),
+                                      ("normal", _normal_of_each, ("mean", "std"))):  # fmt: skip
+        setattr(Tensor, name, staticmethod(_of_each(name, of_each, parameters)))
+
+
+def take_storage():
+    """Gives the functions that make tensors PyTorch's options of storage."""
+    for name in _MAKERS.split():
+        found = getattr(Tensor, name)
+        made = _stored(found, name)
+        setattr(Tensor, name, staticmethod(made) if isinstance(Tensor.__dict__[name], staticmethod) else made)
+
+
 def _like(name):
-    make, takes_dtype = getattr(Tensor, name), not name.startswith("rand")
+    make, takes_dtype, is_between = getattr(Tensor, name), not name.startswith("rand"), name == "randint_like"
 
     def like(self, *given, dtype=None, device=None, requires_grad=False, **named):
+        if is_between and len(given) == 1 and "high" not in named and "low" not in named:
+            # One limit is the upper one.
+            given = (0, *given)
+        if is_between and self.dtype.is_floating_point:
+            # Integers in the dtype of the tensor.
+            dtype, self = dtype or self.dtype, self.cast("int64")
         if takes_dtype:
             named["dtype"], dtype = dtype, None
         found = make(self, *given, **named)

@@ -399,3 +399,6 @@ class GradScaler:
         self._scale, self._growth_tracker = float(state_dict["scale"]), state_dict["_growth_tracker"]
         self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
+
+# PyTorch's files below this one (`_paths`).
+__path__ = []

@@ -133,12 +133,12 @@ def result_type(*arrays_and_dtypes):
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
     """A tensor of numbers, lists, arrays or a tensor."""
     if isinstance(obj, Tensor) and dtype in (None, obj.dtype) and device in (None, obj.device):
-        return Tensor(obj) if copy else obj
+        return _core.tensor(obj) if copy else obj
     if copy is False and not isinstance(obj, Tensor):
         return from_dlpack(obj, device=device, copy=False)
     if copy is False:
         raise ValueError("another dtype or device needs a copy")
-    return Tensor(obj, dtype=dtype, device=device)
+    return _core.tensor(obj, dtype=dtype, device=device)
 
 
 def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
@@ -251,7 +251,7 @@ def _binary(name, method, *kinds):
             if isinstance(x, Tensor):
                 _check(name, x, *kinds)
         if not isinstance(x1, Tensor):
-            x1 = Tensor(x1, dtype=x2.dtype, device=x2.device)
+            x1 = _core.tensor(x1, dtype=x2.dtype, device=x2.device)
         return getattr(x1, method)(x2)
 
     function.__name__ = function.__qualname__ = name
@@ -460,7 +460,7 @@ def repeat(x, repeats, /, *, axis=None):
         if len(times) != n:
             raise ValueError(f"{len(times)} counts for {n} entries")
         positions = [i for i, count in enumerate(times) for _ in _range(count)]
-        return x.index_select(axis, Tensor(positions, dtype=int64))
+        return x.index_select(axis, _core.tensor(positions, dtype=int64))
     times = int(repeats)
     return x.index_select(axis, Tensor.arange(n * times) // _max(times, 1))
 
@@ -617,7 +617,7 @@ def unique_all(x, /):
     starts = Tensor.cat([Tensor.ones(1, dtype=bool), ordered[1:] != ordered[:-1]], 0)
     number = starts.cast(int64).cumsum(0) - 1
     first = Tensor.arange(n)[starts]
-    ends = Tensor.cat([first[1:], Tensor([n])], 0)
+    ends = Tensor.cat([first[1:], _core.tensor([n])], 0)
     inverse = Tensor.zeros(n, dtype=int64).scatter(0, order, number)
     return _All(ordered[first], order[first], inverse.reshape(x.shape), ends - first)
 

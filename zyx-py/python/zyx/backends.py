@@ -48,3 +48,6 @@ openmp = _Switches("openmp", [("is_available", lambda: False)])
 opt_einsum = _Switches("opt_einsum", [("is_available", lambda: True)], enabled=True, strategy="auto")
 cpu = _Switches("cpu", [("get_cpu_capability", lambda: "DEFAULT")])
 fp32_precision = "ieee"
+
+# PyTorch's files below this one (`_paths`).
+__path__ = []

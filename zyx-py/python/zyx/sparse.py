@@ -11,7 +11,7 @@ import math
 from ._core import Tensor, tensor
 from ._types import Size
 
-__all__ = ["SparseTensor", "addmm", "mm", "softmax", "sparse_coo_tensor", "spmm", "sum"]
+__all__ = ["SparseTensor", "addmm", "mm", "softmax", "sparse_coo_tensor", "sparse_csr_tensor", "spmm", "sum"]
 
 
 class SparseTensor:
@@ -117,6 +117,20 @@ class SparseTensor:
     def to_sparse(self, sparse_dim=None):
         """The tensor itself."""
         return self
+
+    def to_sparse_csr(self, dense_dim=None):
+        """A matrix in order of its rows."""
+        return self.coalesce()
+
+    def crow_indices(self):
+        """The ends of the rows of a coalesced matrix, from 0 on."""
+        rows = self._in_order("crow_indices")._at[0]
+        counts = rows.new_zeros((self._size[0],)).index_add(0, rows, rows.ones_like())
+        return Tensor.cat([counts[:0].new_zeros((1,)), counts.cumsum(0)], 0)
+
+    def col_indices(self):
+        """The columns of the values of a coalesced matrix."""
+        return self._in_order("col_indices")._at[1]
 
     def t(self):
         """A matrix with its axes exchanged."""
@@ -262,6 +276,42 @@ def sparse_coo_tensor(indices, values, size=None, *, dtype=None, device=None, re
     if requires_grad:
         values = values.detach().clone().requires_grad_()
     return SparseTensor(indices, values, size, bool(is_coalesced))
+
+
+# Operators that a dense first operand leaves to a sparse second one.
+_REFLECTED = {"mm": "__rmatmul__", "matmul": "__rmatmul__", "add": "__radd__", "sub": "__rsub__", "mul": "__rmul__"}
+
+
+def _function_of(function, arguments):
+    """A function of the module of a sparse tensor: its own method, or the function of the dense tensor."""
+    first, *rest = arguments
+    name = function.__name__
+    own = getattr(first, name, None) if isinstance(first, SparseTensor) else None
+    if own is None and isinstance(first, Tensor) and len(rest) == 1 and name in _REFLECTED:
+        return getattr(rest[0], _REFLECTED[name])(first)
+    if own is not None:
+        found = own(*rest)
+        if found is not NotImplemented:
+            return found
+    return function(*(x.to_dense() if isinstance(x, SparseTensor) else x for x in arguments))
+
+
+def sparse_csr_tensor(crow_indices, col_indices, values, size=None, *, dtype=None, device=None, requires_grad=False, check_invariants=None):
+    """A sparse matrix of the ends of its rows and the columns of its values. It is kept in coordinates."""
+    crow, col = (x if isinstance(x, Tensor) else tensor(x, dtype="int64") for x in (crow_indices, col_indices))
+    counts = (crow[1:] - crow[:-1]).cast("int64")
+    rows = Tensor.arange(counts.shape[0], dtype="int64", device=counts.device).repeat_interleave(counts)
+    if size is None:
+        size = (counts.shape[0], int(col.max()) + 1 if col.numel() else 0)
+    at = Tensor.stack([rows, col.cast("int64")], 0)
+    return sparse_coo_tensor(at, values, size, dtype=dtype, device=device, requires_grad=requires_grad, is_coalesced=True)
+
+
+def to_sparse_csr(self, dense_dim=None):
+    """A matrix as a sparse one in order of its rows, with `crow_indices()` and `col_indices()`."""
+    if self.ndim != 2:
+        raise RuntimeError(f"to_sparse_csr: a matrix is needed, not a tensor of {self.ndim} axes")
+    return to_sparse(self)
 
 
 def to_sparse(self, sparse_dim=None):

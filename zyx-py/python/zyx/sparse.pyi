@@ -47,6 +47,12 @@ class SparseTensor:
         """The tensor with its zeros."""
     def to_sparse(self, sparse_dim: Any = None) -> Any:
         """The tensor itself."""
+    def to_sparse_csr(self, dense_dim: Any = None) -> Any:
+        """A matrix in order of its rows."""
+    def crow_indices(self) -> Any:
+        """The ends of the rows of a coalesced matrix, from 0 on."""
+    def col_indices(self) -> Any:
+        """The columns of the values of a coalesced matrix."""
     def t(self) -> Any:
         """A matrix with its axes exchanged."""
     def transpose(self, dim0: Any, dim1: Any) -> Any:
@@ -106,6 +112,12 @@ class SparseTensor:
 
 def sparse_coo_tensor(indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None, requires_grad: Any = False, check_invariants: Any = True, is_coalesced: Any = None) -> Any:
     """A tensor with these values at the positions `indices[:, i]`, otherwise 0. Without `size` it ends at the last positions. Positions are checked but within traced functions, or with `check_invariants=False`."""
+
+def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None, requires_grad: Any = False, check_invariants: Any = None) -> Any:
+    """A sparse matrix of the ends of its rows and the columns of its values. It is kept in coordinates."""
+
+def to_sparse_csr(self, dense_dim: Any = None) -> Any:
+    """A matrix as a sparse one in order of its rows, with `crow_indices()` and `col_indices()`."""
 
 def to_sparse(self, sparse_dim: Any = None) -> Any:
     """The elements that are not 0, as a `SparseTensor` of `sparse_dim` sparse axes, or all. Reads how many there are."""

@@ -30,7 +30,7 @@ class FunctionCtx:
     def save_for_backward(self, *tensors: "Any") -> None:
         """Keeps tensors with the values that they have after `forward`."""
         for i, x in enumerate(tensors):
-            if x is not None and not isinstance(x, Tensor):
+            if x is not None and not isinstance(x, Tensor) and getattr(x, "layout", None) != "sparse_coo":
                 raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(x).__name__}")
         self._saved = tensors
 

@@ -25,3 +25,6 @@ class GradScaler(_amp.GradScaler):
 
 
 custom_fwd, custom_bwd = (functools.partial(f, device_type="cuda") for f in (_amp.custom_fwd, _amp.custom_bwd))
+
+# PyTorch's files below this one (`_paths`).
+__path__ = []

@@ -710,11 +710,29 @@ def _convolution(axes, name):
         padding = 0 if padding == "valid" else padding
         if axes == 1:
             stride, padding, dilation = (n if isinstance(n, int) else _only(n) for n in (stride, padding, dilation))
+        if axes == 2 and groups == 1 and input.ndim == 4 and weight.ndim == 4 and input.shape[3] == weight.shape[3] > 1:
+            found = _of_whole_rows(input, weight, bias, stride, padding, dilation)
+            if found is not None:
+                return found
         return method(input, weight, bias, stride, padding, dilation, groups)
 
     convolution.__name__ = convolution.__qualname__ = name
     convolution.__doc__ = f"""Convolution over the last {axes} axes; `padding` may be `"same"` or `"valid"`."""
     return convolution
+
+
+def _of_whole_rows(input, weight, bias, stride, padding, dilation):
+    """A 2-d convolution whose kernel is as wide as its input, as one along the other axis, or as a product if it is as high, too.
+    The gradient of the input would otherwise be a convolution over as many zeros as the kernel has elements. `None` with padding.
+    """
+    stride, padding, dilation = ((n, n) if isinstance(n, int) else tuple(n) for n in (stride, padding, dilation))
+    if len(padding) != 2 or padding[1] != 0 or dilation[1] != 1 or input.shape[1] != weight.shape[1]:
+        return None
+    outputs, _, high, _ = weight.shape
+    if high == input.shape[2] and padding[0] == 0 and dilation[0] == 1:
+        return linear(input.flatten(1), weight.flatten(1), bias).reshape(input.shape[0], outputs, 1, 1)
+    rows, kernel = (x.transpose(2, 3).reshape(x.shape[0], -1, x.shape[2]) for x in (input, weight))
+    return rows.conv1d(kernel, bias, stride[0], padding[0], dilation[0]).unsqueeze(-1)
 
 
 def _only(numbers):

@@ -2173,6 +2173,9 @@ def to_device(input: Any, *args: Any, **kwargs: Any) -> Any:
 def to_sparse(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The elements that are not 0, as a `SparseTensor`. Reads how many there are."""
 
+def to_sparse_csr(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """A matrix as a `SparseTensor` in order of its rows."""
+
 def to_vec(input: Any, *args: Any, **kwargs: Any) -> Any:
     """The elements as one list in row-major order."""
 

@@ -183,8 +183,7 @@ class Module:
 
     def named_children(self):
         """Name and module of each direct submodule; those in lists and dicts as `name.0`, `name.key`."""
-        for name, value in vars(self).items():
-            yield from ((n, x) for n, x in _leaves(name, value) if isinstance(x, Module))
+        yield from ((n, x) for n, x in _own(self) if isinstance(x, Module))
 
     def children(self):
         """The direct submodules."""
@@ -208,7 +207,7 @@ class Module:
 
     def _named(self, prefix=""):
         """Name and parameter or buffer, a tied one under each of its names: first the module's own."""
-        own = [(_join(prefix, n), x) for name, value in vars(self).items() for n, x in _leaves(name, value)]
+        own = [(_join(prefix, n), x) for n, x in _own(self)]
         for state in (False, True):
             yield from ((name, x) for name, x in own if isinstance(x, Parameter) and x.is_state() == state)
         for name, x in own:
@@ -524,8 +523,14 @@ def _initialized(module):
 
 
 def _own(module):
-    """Name and value of the parameters and modules of one module."""
-    return [pair for name, value in vars(module).items() for pair in _leaves(name, value)]
+    """Name and value of the parameters and modules of one module. What has an attribute of its own is not named again in a
+    list or a dict: programs of PyTorch keep layers in both.
+    """
+    attributes = vars(module)
+    named = {id(value) for value in attributes.values() if isinstance(value, (Module, Parameter))}
+    return [
+        (n, x) for name, value in attributes.items() for n, x in _leaves(name, value) if value is x or id(x) not in named
+    ]
 
 
 def _named_type(value):

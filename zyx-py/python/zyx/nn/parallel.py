@@ -79,3 +79,6 @@ def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
     """The result of each module for its inputs."""
     options = kwargs_tup or [{}] * len(modules)
     return [m(*(x if isinstance(x, tuple) else (x,)), **o) for m, x, o in zip(modules, inputs, options)]
+
+# PyTorch's files below this one (`_paths`).
+__path__ = []

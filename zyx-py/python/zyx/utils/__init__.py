@@ -7,7 +7,7 @@ _missing = _aliases.ways(__name__, {})
 
 
 def __getattr__(name):
-    if name not in ("checkpoint", "tensorboard"):
+    if name not in ("checkpoint", "tensorboard", "_pytree"):
         return _missing(name)
     import importlib
 

@@ -250,6 +250,10 @@ class SequentialSampler(Sampler):
         return len(self.data_source)
 
 
+# Positions that a sampler draws in one call.
+_DRAWN_TOGETHER = 4096
+
+
 class RandomSampler(Sampler):
     """Shuffled anew each time; with `replacement` each number is drawn from all."""
 
@@ -266,7 +270,10 @@ class RandomSampler(Sampler):
     def __iter__(self):
         n, left = len(self.data_source), self.num_samples
         if self.replacement:
-            yield from Tensor.randint(0, n, (left,), generator=self.generator).tolist()
+            # A few at a time: `num_samples` may be more than are ever asked for.
+            while left > 0:
+                yield from Tensor.randint(0, n, (min(left, _DRAWN_TOGETHER),), generator=self.generator).tolist()
+                left -= _DRAWN_TOGETHER
             return
         while left > 0:
             yield from _shuffled(n, self.generator)[:left]
