@@ -29,6 +29,8 @@ def test_tensors_without_axes_are_promoted_as_in_pytorch():
     assert (zyx.ones(2, dtype="float16") * zyx.tensor(2.0)).dtype == zyx.float16 and (zyx.arange(3, dtype="int32") + zyx.tensor(3)).dtype == zyx.int32
     assert (zyx.tensor(True) * zyx.arange(3, dtype="int16")).dtype == zyx.int16 and zyx.result_type(vector, one) == zyx.float32
     assert (vector < one).all().item()
+    # The array API's standard has no such rule.
+    assert zyx.array_api.add(vector, one).dtype == zyx.array_api.multiply(one, vector).dtype == zyx.float64
 
 
 def test_gradients_of_promoted_tensors():

@@ -252,6 +252,10 @@ def _binary(name, method, *kinds):
                 _check(name, x, *kinds)
         if not isinstance(x1, Tensor):
             x1 = _core.tensor(x1, dtype=x2.dtype, device=x2.device)
+        elif isinstance(x2, Tensor) and x1.dtype != x2.dtype and (x1.ndim == 0) != (x2.ndim == 0):
+            # Arrays without axes are promoted as others here, other than by the operators.
+            dtype = x1.dtype.promote(x2.dtype)
+            x1, x2 = x1.cast(dtype), x2.cast(dtype)
         return getattr(x1, method)(x2)
 
     function.__name__ = function.__qualname__ = name
