@@ -12,10 +12,11 @@ use crate::wgsl::{self, Module};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use zyx_core::codegen::Entry;
 use zyx_core::hal::{
-    Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, Extent, Rounding, STOPS_AFTER,
-    Signature, Traffic, TrafficCounter, Watch, lock, probe,
+    Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, Extent, Rounding, Signature, Traffic,
+    TrafficCounter, Watch, ask_until, lock, probe,
 };
 use zyx_core::ir::{Access, Kernel, VarInfo, Verified};
 use zyx_core::{DType, DTypeSet, TernaryOp};
@@ -189,18 +190,20 @@ impl WgpuDevice {
             let reason = "a page cannot wait for its device; await a value of it";
             return Err(self.error("synchronize", reason.to_owned()));
         }
-        let watch = Watch::here();
-        let timeout = watch.may_stop().then_some(STOPS_AFTER);
-        let poll = || loop {
+        let wait = |timeout| {
             let submission_index = Some(index.clone());
-            match self.device.poll(wgpu::PollType::Wait { submission_index, timeout }) {
-                Err(wgpu::PollError::Timeout) if !watch.is_stopped() => {}
-                polled => break polled,
-            }
+            self.device.poll(wgpu::PollType::Wait { submission_index, timeout })
+        };
+        let poll = || match Watch::here().may_stop() {
+            false => wait(None).map(|_| true),
+            true => ask_until(self.info.kind, || match wait(Some(Duration::ZERO)) {
+                Err(wgpu::PollError::Timeout) => Ok(false),
+                polled => polled.map(|_| true),
+            }),
         };
         // wgpu panics where a device is lost meanwhile; there is nothing left to be inconsistent.
         match catch_unwind(AssertUnwindSafe(poll)) {
-            Ok(Err(wgpu::PollError::Timeout)) => Err(DeviceError::Interrupted),
+            Ok(Ok(false)) => Err(DeviceError::Interrupted),
             Ok(done) => {
                 self.check("synchronize")?;
                 done.map(drop).map_err(|error| self.error("synchronize", error.to_string()))
@@ -435,6 +438,11 @@ impl Device for WgpuDevice {
     ) -> Result<(), DeviceError> {
         if dst.is_empty() {
             return Ok(());
+        }
+        // A driver may wait for all before within the submission of the copy, where nothing stops it.
+        if Watch::here().may_stop() {
+            stream.flush(self)?;
+            stream.event().wait(self)?;
         }
         let (start, end) = (offset / 4 * 4, (offset + dst.len()).next_multiple_of(4));
         if (start, end) == (offset, offset + dst.len()) {
