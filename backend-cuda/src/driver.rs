@@ -44,7 +44,7 @@ const LOST: [CUresult; 11] = [
     CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE,
 ];
 
-/// What `cuEventQuery` answers before the event is reached.
+/// The answer of `cuEventQuery` before the event is reached.
 const NOT_READY: u32 = CUresult::CUDA_ERROR_NOT_READY as u32;
 
 impl Code {

@@ -277,7 +277,7 @@ impl OpenClDevice {
         Ok(())
     }
 
-    /// Waits for an event if the work that waits may be stopped; `false` if not, and at once.
+    /// Waits for an event if the work that waits may be stopped. Otherwise returns `false` without waiting.
     fn wait_unless_stopped(&self, event: &driver::Event) -> Result<bool, DeviceError> {
         if !Watch::here().may_stop() {
             return Ok(false);

@@ -1,6 +1,6 @@
 //! Random changes of images for [`Augmented`](crate::Augmented) sets: crops, flips, scaling, colours, noise, mixing.
 //!
-//! Images are [`Array`]s `[channels, height, width]` of `f32`, as [`ImageFolder`](crate::ImageFolder) and
+//! Images are [`Array`]s `[channels, height, width]` of `f32`, as `ImageFolder` and
 //! [`IdxImages`](crate::IdxImages) give them. Each function draws its random numbers from the stream that it is given
 //! and knows no other state, so that the sample is a function of that stream. The same stream gives the same bits on the
 //! same system.

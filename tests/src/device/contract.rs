@@ -525,7 +525,7 @@ const AT_ONCE: i64 = 32;
 /// Factor and offset of a generator of period 2^32, from W. H. Press and others, *Numerical Recipes*.
 const STEP: [u32; 2] = [1_664_525, 1_013_904_223];
 
-/// What so many steps from 0 on give. Two steps are one of another generator.
+/// The result of `n` steps from 0 on. Two steps of a generator are one step of another.
 fn after(mut n: i64) -> u32 {
     let [mut factor, mut offset] = STEP;
     let mut x = 0u32;
@@ -584,7 +584,7 @@ pub fn a_wait_ends_when_it_is_stopped<D: Device>(device: &D) {
     let asked = asked.join().unwrap();
     let read = device.read(&mut stream, &buffer, 0, &mut [0; 4]);
     drop(attempt);
-    // The launch of a device that computes at once has ended before.
+    // On a CPU and in the interpreter, a launch returns after its kernel has ended.
     if !matches!(kind, DeviceKind::Cpu | DeviceKind::Interpreter) {
         assert!(matches!(waited, Err(DeviceError::Interrupted)), "{waited:?}");
         assert!(heard - asked < Duration::from_secs(1), "{:?}", heard - asked);

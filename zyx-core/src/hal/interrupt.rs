@@ -65,9 +65,9 @@ const UNPAUSED: Duration = Duration::from_millis(10);
 
 /// Asks a device until it is done; `false` if the attempt that waits is stopped before.
 ///
-/// The first 10 ms of a wait for a GPU take a processor, as those of the drivers do. A device that computes on the
-/// processors of the host gets them: then each question is followed by a pause of 1/64 of the time waited so far, from
-/// 20 us to 1 ms, as it is after 10 ms for a GPU.
+/// A wait for a GPU occupies a processor for its first 10 ms, as waits of the drivers do, and pauses between questions
+/// afterwards. A device that computes on the processors of the host needs them, so a wait for it pauses from the start.
+/// A pause is 1/64 of the time waited so far, from 20 us to 1 ms.
 ///
 /// # Errors
 /// Those of `is_done`.

@@ -103,7 +103,7 @@ impl Device {
             if apart {
                 self.raw().replay(&mut stream, &mut Recording::default(), before)?;
             }
-            // What a driver has queued cannot be taken back.
+            // Queued launches cannot be taken back.
             let _mode = (apart || !is_cpu).then(Mode::whole);
             return Ok(self.raw().replay(&mut stream, recording, rest)?);
         }
