@@ -502,12 +502,13 @@ impl Device for OpenClDevice {
         if dst.is_empty() {
             return Ok(());
         }
-        self.order(stream)?;
-        let OpenClStream { queue, staging, .. } = &mut *stream;
         if Watch::here().may_stop() {
-            let before = queue.mark().map_err(|code| self.error("read", code))?;
+            // Before anything else is queued: NVIDIA's driver waits within calls that order later commands.
+            let before = stream.queue.mark().map_err(|code| self.error("read", code))?;
             self.wait_unless_stopped(&before)?;
         }
+        self.order(stream)?;
+        let OpenClStream { queue, staging, .. } = &mut *stream;
         // Where memory is the host's, a read is a copy by the host in any case.
         let read = match dst.len() >= LARGE && !self.caps.unified_memory {
             true => {

@@ -76,6 +76,21 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// Writes model, optimizer and numbers; an earlier file is replaced when all is written.
     ///
+    /// ```
+    /// use zyx::data::Checkpoint;
+    /// use zyx::nn::{Init, Linear, Module};
+    /// use zyx::optim::{AdamOptions, AdamW};
+    /// let device = zyx::device()?;
+    /// let model = Linear::new(2, 3, &mut Init::new(0, &device))?;
+    /// let mut optimizer = AdamW::new(model.parameters(), AdamOptions::default())?;
+    /// let file = std::env::temp_dir().join(format!("zyx-checkpoint-save-{}", std::process::id()));
+    /// let checkpoint = Checkpoint { counters: [("step".to_owned(), 7)].into(), ..Checkpoint::default() };
+    /// checkpoint.save(&model, &optimizer, &file)?;
+    /// assert_eq!(Checkpoint::load(&model, &mut optimizer, &file)?, checkpoint);
+    /// # std::fs::remove_file(file)?;
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the device fails or the file cannot be written; an earlier file is whole then.
     pub fn save(

@@ -260,8 +260,9 @@ fn tensors(s: &mut Source) -> BTreeMap<String, Tensor> {
 
 /// A file in the directory for temporary ones.
 fn place(s: &mut Source) -> std::path::PathBuf {
-    let name = format!("zyx-api-{}-{}", std::process::id(), s.rng.bits());
-    std::env::temp_dir().join(name)
+    // Tests of one process draw the same numbers, each on a thread of its own.
+    let (process, thread) = (std::process::id(), std::thread::current().id());
+    std::env::temp_dir().join(format!("zyx-api-{process}-{thread:?}-{}", s.rng.bits()))
 }
 
 /// A small file, now and then damaged: cut off, a byte changed, or noise.
