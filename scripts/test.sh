@@ -86,9 +86,9 @@ job() {
     echo "$name|${binary#*|}|$environment|$*" >>"$work/queue"
 }
 
-# sample API: a part of the names of an API's conformance suite, in a file. Of each case with dtypes: bool, f32, f64,
-# one of the halves, one of the integers of 8 and 16 bits, and one of 32 and 64. Of the cases that take longest without
-# a dtype: those of one API of three.
+# sample API: a part of the names of an API's conformance suite, in a file. Of each case with dtypes three of: bool, f32,
+# f64, one of the halves, one of the integers of 8 and 16 bits, and one of 32 and 64; the others on the next day, and on
+# another API. Of the cases that take longest without a dtype: those of one API of three.
 apis=(opencl wgpu vulkan)
 sample() {
     local binary
@@ -116,7 +116,12 @@ sample() {
             if (!(class in members)) { classes[n] = class; offset[n++] = cases[test] + sample }
             tests[class, members[class]++] = $0
         }
-        END { for (i = 0; i < n; i++) print tests[classes[i], offset[i] % members[classes[i]]] }' >"$work/sample-$1"
+        END {
+            for (i = 0; i < n; i++) {
+                if ((offset[i] + i + turn) % 2) continue
+                print tests[classes[i], int(offset[i] / 2) % members[classes[i]]]
+            }
+        }' >"$work/sample-$1"
     echo "@$work/sample-$1"
 }
 
@@ -160,10 +165,11 @@ for api in "${apis[@]}"; do
 done
 job backend-vulkan/conformance "" --quiet ladder \
     {elementwise::unary,matmul::shapes,reduce::axes,movement::compositions,index::gather}::dtype_12_DType__F32
-# Devices with nothing optional, of one API of three: of the cases there are by dtype those of F16 and F32, without what
+# Devices with nothing optional, of one API of three: of the cases there are by dtype those of F16 or F32, without what
 # compiles for minutes and is made of what the other cases compute. Everything with ZYX_FULL=1.
 few=(--quiet --skip matrix --skip ladder --skip functional) minimal=("${apis[ZYX_SAMPLE % ${#apis[@]}]}")
-for dtype in Bool U I BF16 F64; do few+=(--skip "DType__$dtype"); done
+other=(F16 F32)
+for dtype in Bool U I BF16 F64 "${other[ZYX_SAMPLE / ${#apis[@]} % 2]}"; do few+=(--skip "DType__$dtype"); done
 [ "${ZYX_FULL-0}" != 1 ] || few=(--quiet) minimal=("${apis[@]}")
 for api in "${minimal[@]}"; do
     job "backend-$api/conformance" "ZYX_${api^^}=minimal $mesa" "${few[@]}"
