@@ -260,7 +260,7 @@ fn tensors(s: &mut Source) -> BTreeMap<String, Tensor> {
 
 /// A file in the directory for temporary ones.
 fn place(s: &mut Source) -> std::path::PathBuf {
-    // Tests of one process draw the same numbers, each on a thread of its own.
+    // Tests of one process run on several threads and draw the same numbers.
     let (process, thread) = (std::process::id(), std::thread::current().id());
     std::env::temp_dir().join(format!("zyx-api-{process}-{thread:?}-{}", s.rng.bits()))
 }
