@@ -65,8 +65,12 @@ pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
     let scans = split_scans(graph, threads);
     let graph = scans.as_ref().unwrap_or(graph);
     let mut indices = Indices::default();
-    // Products of few rows and columns that a library computes: it cuts them by itself.
+    // Products of few rows and columns that the library of a GPU computes: it cuts them by itself. On two cores
+    // pieces are faster (8 columns of 1 M rows: 1.6 ms, the library 3.2) and their sums more exact.
     let in_library = |id| {
+        if !many_threads {
+            return false;
+        }
         let spec = recognize(graph, &mut indices, id).map(|found| found.spec);
         spec.filter(is_read_again).is_some_and(|spec| {
             device.offers(&Call::Contract { spec, prologue: None, epilogue: None })
