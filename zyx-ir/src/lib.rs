@@ -15,6 +15,7 @@ pub mod decompose;
 pub mod dtype;
 mod error;
 pub mod ir;
+pub mod lang;
 pub mod legalize;
 pub mod ops;
 pub mod passes;

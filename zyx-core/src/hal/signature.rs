@@ -2,7 +2,7 @@
 
 use super::{Arg, AttentionSpec, ContractDim, ContractSpec, ConvolutionSpec, DeviceError};
 use crate::dtype::DType;
-use crate::ir::{Access, Kernel, Member, Members, VarInfo};
+use crate::ir::{Access, Extents, Kernel, Member, Members, VarInfo};
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
 
@@ -22,6 +22,8 @@ struct Span {
     bytes: usize,
     element: usize,
     written: bool,
+    /// The scalars that say how many elements it has, which is at most what `bytes` holds.
+    extents: Option<Extents>,
 }
 
 /// What is known of a buffer that a kernel is given.
@@ -41,7 +43,8 @@ impl Signature {
             let len = if p.is_open() { None } else { usize::try_from(p.len).ok() };
             let len = len.unwrap_or(usize::MAX);
             let (element, written) = (p.dtype.size(), p.access != Access::Read);
-            Span { bytes: len.saturating_mul(element), element, written }
+            let bytes = len.saturating_mul(element);
+            Span { bytes, element, written, extents: p.extents }
         };
         let params = kernel.params().iter().map(span).collect();
         Signature { params, vars: kernel.vars().to_vec(), members: kernel.members().cloned() }
@@ -60,7 +63,7 @@ impl Signature {
             let (offset, element) = (offset as i128, dtype.size());
             let len = if empty { 0 } else { usize::try_from(offset + above + 1).ok()? };
             let bytes = len.checked_mul(element).filter(|_| empty || offset + below >= 0)?;
-            Some(Span { bytes, element, written })
+            Some(Span { bytes, element, written, extents: None })
         };
         let [a, b] = spec.offset;
         let mut params =
@@ -68,7 +71,8 @@ impl Signature {
         if spec.bias {
             let n: usize = spec.n.iter().map(|dim| dim.len).product();
             let element = spec.c.size();
-            params.push(Span { bytes: n.checked_mul(element)?, element, written: false });
+            let bytes = n.checked_mul(element)?;
+            params.push(Span { bytes, element, written: false, extents: None });
         }
         params.push(span(spec.c, 0, |dim| dim.c, true)?);
         Some(Signature { params, vars: Vec::new(), members: None })
@@ -79,7 +83,8 @@ impl Signature {
         let ([first, second], computed) = spec.roles();
         let span = |role: usize, written| {
             let element = spec.dtype(role).size();
-            Some(Span { bytes: spec.span(role)?.checked_mul(element)?, element, written })
+            let bytes = spec.span(role)?.checked_mul(element)?;
+            Some(Span { bytes, element, written, extents: None })
         };
         let params = vec![span(first, false)?, span(second, false)?, span(computed, true)?];
         Some(Signature { params, vars: Vec::new(), members: None })
@@ -90,7 +95,8 @@ impl Signature {
         let span = |tensor: usize| {
             let element = spec.dtype_of(tensor).size();
             let bytes = spec.span(tensor)?.checked_mul(element)?;
-            Some(Span { bytes, element, written: tensor >= AttentionSpec::RESULT })
+            let written = tensor >= AttentionSpec::RESULT;
+            Some(Span { bytes, element, written, extents: None })
         };
         let params: Option<Vec<Span>> = (0..spec.buffers()).map(span).collect();
         let scale = VarInfo { dtype: DType::F32, min: i64::MIN, max: i64::MAX };
@@ -196,10 +202,27 @@ impl Signature {
                 return refuse(format_args!("argument {slot} is a scalar, not a buffer"));
             };
             let Extent { bytes, writable } = extent(buffer);
-            let needed = member.map_or(span.bytes, |member| {
-                let len = usize::try_from(member.lens()[slot]).unwrap_or(usize::MAX);
-                len.saturating_mul(span.element)
-            });
+            let needed = match (span.extents, member) {
+                (Some(extents), _) => {
+                    let scalar = |slot: u16| match scalars.get(usize::from(slot)) {
+                        Some(&Arg::Scalar(bits)) if given[1] == 0 => bits as i64,
+                        _ => -1,
+                    };
+                    let len = extents.product(scalar).and_then(|len| usize::try_from(len).ok());
+                    let bytes = len.and_then(|len| len.checked_mul(span.element));
+                    match bytes.filter(|&bytes| bytes <= span.bytes) {
+                        Some(bytes) => bytes,
+                        None => {
+                            return refuse(format_args!("argument {slot} has no {extents} elements"));
+                        }
+                    }
+                }
+                (None, Some(member)) => {
+                    let len = usize::try_from(member.lens()[slot]).unwrap_or(usize::MAX);
+                    len.saturating_mul(span.element)
+                }
+                (None, None) => span.bytes,
+            };
             if offset.checked_add(needed).is_none_or(|end| end > bytes) {
                 return refuse(format_args!(
                     "argument {slot} has {bytes} bytes from byte {offset} on, the kernel needs {needed}"

@@ -65,6 +65,10 @@ impl Outline {
     }
 
     fn written(kernel: &Kernel, lengths: bool) -> Option<Outline> {
+        if kernel.has_extents() {
+            // It serves all sizes as it is.
+            return None;
+        }
         let params = kernel.params().iter().map(|info| ParamInfo { len: 0, ..*info }).collect();
         let vars = kernel.vars().iter().map(|info| VarInfo { min: 0, max: 0, ..*info }).collect();
         let mut writer = Writer {

@@ -64,6 +64,10 @@ pub fn join(name: &str, params: &[ParamInfo], vars: &[VarInfo], members: &[Membe
 
 /// The computations of a kernel in the order of their first ops; `None` if it is only one.
 pub fn separate(kernel: &Kernel) -> Option<Vec<Separated>> {
+    if kernel.has_extents() {
+        // Its buffers would be without the scalars that say how long they are.
+        return None;
+    }
     let computations = computations(kernel);
     (computations.len() > 1)
         .then(|| computations.iter().map(|members| extract(kernel, members)).collect())

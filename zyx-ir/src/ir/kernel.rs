@@ -5,6 +5,7 @@
 //! builder made by [`Builder::raw`] does none of that; the parser and tests that need an exact
 //! sequence of ops use it.
 
+use super::extents::Extents;
 use super::family::Members;
 use super::memo::{Entry, Memo};
 use super::op::{Access, BarrierScope, LoopKind, Op, Order, Space, Type, Value};
@@ -19,12 +20,14 @@ use std::hash::BuildHasher as _;
 pub struct ParamInfo {
     /// Element dtype.
     pub dtype: DType,
-    /// Number of elements the kernel may address.
+    /// Number of elements the kernel may address; the most, if `extents` say how many.
     pub len: u64,
     /// What the kernel does with it.
     pub access: Access,
     /// Whether `len` is a guess and launches tell how long it is.
     pub(crate) open: bool,
+    /// The scalar arguments whose product is the number of elements, if it is no literal.
+    pub extents: Option<Extents>,
 }
 
 impl ParamInfo {
@@ -139,6 +142,36 @@ impl Kernel {
     #[inline]
     pub fn vars(&self) -> &[VarInfo] {
         &self.vars
+    }
+
+    /// Whether scalars say how many elements a buffer has.
+    pub fn has_extents(&self) -> bool {
+        self.params.iter().any(|info| info.extents.is_some())
+    }
+
+    /// The kernel for buffers of the lengths that these scalars, given as bits, say.
+    ///
+    /// # Errors
+    /// When a buffer would have more elements than it may.
+    pub fn sized(&self, scalars: &[u64]) -> Result<Kernel, String> {
+        let mut kernel = self.clone();
+        for (slot, info) in kernel.params.iter_mut().enumerate() {
+            let Some(extents) = info.extents.take() else { continue };
+            let scalar = |slot: u16| scalars.get(usize::from(slot)).map_or(-1, |&x| x as i64);
+            let len = extents.product(scalar).filter(|&len| len <= info.len);
+            let most = info.len;
+            info.len = len.ok_or_else(|| {
+                format!("buffer {slot} has {extents} elements, no number from 0 to {most}")
+            })?;
+        }
+        Ok(kernel.hashed())
+    }
+
+    /// With the hash of what it is.
+    fn hashed(mut self) -> Kernel {
+        let Kernel { ops, types, params, vars, .. } = &self;
+        self.hash = FxBuildHasher.hash_one((ops, types, params, vars));
+        self
     }
 
     /// Bytes of memory it takes.
@@ -299,10 +332,10 @@ impl Builder {
 
     /// Declares the next buffer argument.
     pub fn param(&mut self, dtype: DType, len: u64, access: Access) -> Value {
-        self.declare(ParamInfo { dtype, len, access, open: false })
+        self.declare(ParamInfo { dtype, len, access, open: false, extents: None })
     }
 
-    pub(super) fn declare(&mut self, info: ParamInfo) -> Value {
+    pub(crate) fn declare(&mut self, info: ParamInfo) -> Value {
         let slot = self.kernel.params.len() as u16;
         self.kernel.params.push(info);
         self.push(Op::Param { slot, access: info.access }, Type::scalar(info.dtype))
@@ -419,6 +452,18 @@ impl Builder {
         self.push(Op::Loop { kind, axis, len }, Type::scalar(DType::I64))
     }
 
+    /// Puts another op in the place of one that was pushed and that nothing shares.
+    pub(crate) fn replace(&mut self, value: Value, op: Op, ty: Type) {
+        (self.kernel.ops[value.idx()], self.kernel.types[value.idx()]) = (op, ty);
+    }
+
+    /// Makes a loop that was opened one of another kind.
+    pub(crate) fn set_kind(&mut self, open: Value, to: LoopKind) {
+        if let Op::Loop { kind, .. } = &mut self.kernel.ops[open.idx()] {
+            *kind = to;
+        }
+    }
+
     /// Opens a region entered where the scalar `cond` holds.
     pub fn open_if(&mut self, cond: Value) -> Value {
         self.push(Op::If { cond }, Type::scalar(DType::Bool))
@@ -469,11 +514,9 @@ impl Builder {
     ///
     /// # Panics
     /// When a region is still open.
-    pub fn finish(mut self) -> Kernel {
+    pub fn finish(self) -> Kernel {
         assert!(self.open.is_empty(), "invariant: all regions are closed");
-        let Kernel { ops, types, params, vars, .. } = &self.kernel;
-        self.kernel.hash = FxBuildHasher.hash_one((ops, types, params, vars));
-        self.kernel
+        self.kernel.hashed()
     }
 
     /// The value `op` folds to without being emitted. What is not rounded correctly, as `exp`, is left: devices

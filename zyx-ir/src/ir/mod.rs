@@ -19,6 +19,7 @@
 //! The kernel that lowering produces is naive: serial and parallel loops, scalar values, correct
 //! on every device as it stands. Everything after that is optional.
 
+mod extents;
 mod family;
 #[cfg(any(test, feature = "testing"))]
 pub mod generate;
@@ -37,6 +38,7 @@ mod regions;
 pub mod verify;
 
 pub use crate::affine::Interval;
+pub use extents::Extents;
 pub use family::{Family, Member, Members, Outline};
 pub use kernel::{Builder, Kernel, ParamInfo, VarInfo};
 pub use op::{Access, BarrierScope, LoopKind, Op, Order, ShuffleKind, Space, Type, Value};

@@ -113,7 +113,8 @@ impl Parser {
                 let dtype = words.dtype()?;
                 let len = words.number("a number of elements")?;
                 let access = words.keyword()?;
-                self.params.push(ParamInfo { dtype, len, access, open: false });
+                let extents = words.left.next().map(str::parse).transpose()?;
+                self.params.push(ParamInfo { dtype, len, access, open: false, extents });
             }
             "scalar" => {
                 words.slot(self.vars.len())?;

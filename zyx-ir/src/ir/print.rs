@@ -17,6 +17,9 @@
 //! %7   end %3
 //! ```
 //!
+//! A buffer whose number of elements is a product of scalars has their slots behind its access: `f32[100] read s0*s1`,
+//! where 100 is the most.
+//!
 //! The text is complete and canonical: equal kernels of one name print alike and
 //! `parse(print(k)) == k`, types and float bits included. It is the format of golden inputs, bug
 //! reports and cache keys, so a change of it is a change of format. What may be left out is left
@@ -82,7 +85,9 @@ impl fmt::Display for Kernel {
         let name = self.name().replace(|c: char| c.is_control() || c == '#', "_");
         writeln!(f, "kernel {}", name.trim())?;
         for (slot, p) in self.params().iter().enumerate() {
-            writeln!(f, "buffer {slot} : {}[{}] {}", p.dtype, p.len, p.access.word())?;
+            write!(f, "buffer {slot} : {}[{}] {}", p.dtype, p.len, p.access.word())?;
+            p.extents.iter().try_for_each(|extents| write!(f, " {extents}"))?;
+            writeln!(f)?;
         }
         for (slot, v) in self.vars().iter().enumerate() {
             writeln!(f, "scalar {slot} : {} {}..={}", v.dtype, v.min, v.max)?;

@@ -63,6 +63,7 @@ struct Lowering<'k> {
 /// The kernel with everything held in words or pairs of them.
 fn in_words(kernel: &Kernel, caps: &Caps) -> Result<Kernel, String> {
     let pairs = caps.emulated;
+    // A scalar is a pair of words where indices are: launches check lengths by the kernel that this one is made of.
     let params = kernel.params().iter().map(|&p| match in_memory(p.dtype) {
         dtype if pairs.contains(dtype) => ParamInfo { dtype: DType::U32, len: 2 * p.len, ..p },
         dtype if packed::is_packed(dtype, caps) => packed::param(p),

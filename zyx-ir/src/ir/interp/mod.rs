@@ -269,6 +269,10 @@ impl Program {
         vars: &[u64],
         options: &Options,
     ) -> Result<(), InterpError> {
+        if self.kernel.has_extents() {
+            let sized = self.kernel.sized(vars).map_err(|reason| self.bad_arguments(reason))?;
+            return Program::new(&sized)?.run_with(inputs, buffers, params, vars, options);
+        }
         self.check_arguments((inputs, buffers), params, vars)
             .map_err(|reason| self.bad_arguments(reason))?;
         let result = if options.check {

@@ -140,6 +140,19 @@ impl<'k> Ranges<'k> {
         })
     }
 
+    /// Whether `x` is in `0 .. extent` where an access happens, its guards taken into account.
+    pub(crate) fn is_below(&self, x: Value, extent: Value, access: Value) -> bool {
+        let mut facts = self.facts_at(access).to_vec();
+        let index = self.kernel.op(access).operands().nth(1);
+        for cond in index.map_or(Vec::new(), |index| self.kernel.unguarded(index).1) {
+            self.facts_of(cond, true, &mut facts);
+        }
+        let gap = sum(&self.forms[extent.idx()], &self.forms[x.idx()], -1);
+        let gap = gap.and_then(|gap| sum(&gap, &Form::constant(1), -1));
+        let mut query = self.query(&facts);
+        query.value(x).min >= 0 && gap.is_some_and(|gap| query.form(&gap).min >= 0)
+    }
+
     /// Whether the op at `place` can never be executed.
     pub fn is_dead(&self, place: Value) -> bool {
         self.regions.enclosing(place).any(|region| match self.kernel.op(region) {

@@ -77,7 +77,8 @@ fn storage(kernel: &Kernel, op: Op, ty: Type, caps: &Caps) -> Check {
             require(caps.storage.contains(info.dtype), format_args!("no storage of {ty}"))?;
             require(n <= caps.max_buffers, format_args!("{n} buffers of {}", caps.max_buffers))?;
             let most = caps.max_binding;
-            require(bytes <= most, format_args!("{bytes} bytes of {most}"))
+            let known = info.extents.is_none();
+            require(!known || bytes <= most, format_args!("{bytes} bytes of {most}"))
         }
         Op::Alloc { .. } => {
             require(caps.storage.contains(ty.dtype), format_args!("no storage of {ty}"))

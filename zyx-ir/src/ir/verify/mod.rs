@@ -33,6 +33,7 @@ mod verified;
 
 pub use verified::{Rewritten, Verified};
 
+use super::extents::{Extents, Proof};
 use super::kernel::Kernel;
 use super::mma;
 use super::op::{Op, Type, Value};
@@ -134,6 +135,26 @@ fn len(kernel: &Kernel, access: Value) -> i128 {
     })
 }
 
+/// The extents of the buffer of an access, if they are scalars, and the most elements that it has.
+fn extents(kernel: &Kernel, access: Value) -> Option<(Extents, u64)> {
+    let Op::Param { slot, .. } = kernel.op(kernel.op(access).operands().next()?) else {
+        return None;
+    };
+    let info = kernel.params()[usize::from(slot)];
+    Some((info.extents?, info.len))
+}
+
+/// The values that scalar arguments are, by slot.
+fn scalars(kernel: &Kernel) -> Vec<Option<Value>> {
+    let mut vars = vec![None; kernel.vars().len()];
+    for (value, op, _) in kernel.iter() {
+        if let Op::Var { slot } = op {
+            vars[usize::from(slot)] = Some(value);
+        }
+    }
+    vars
+}
+
 /// Sorts accesses into those in bounds, those certainly not, and those unproven.
 fn bounds(kernel: &Kernel) -> Result<Report, VerifyError> {
     if kernel.members().is_some_and(|members| members.made(kernel)) {
@@ -141,6 +162,7 @@ fn bounds(kernel: &Kernel) -> Result<Report, VerifyError> {
         return Ok(Report::default());
     }
     let ranges = Ranges::of(kernel);
+    let vars = scalars(kernel);
     let mut unproven = Vec::new();
     each(kernel, |value, op, _| {
         if let Op::Mma { row, a, b, .. } = op {
@@ -148,6 +170,11 @@ fn bounds(kernel: &Kernel) -> Result<Report, VerifyError> {
             unproven.extend([(false, a), (true, b)].into_iter().filter_map(wide));
         }
         let Some(elements) = ranges.elements(value) else { return Ok(()) };
+        if let Some((extents, most)) = extents(kernel, value) {
+            let proof = Proof { kernel, ranges: &ranges, access: value, vars: &vars, most };
+            unproven.extend((!proof.holds(extents) && !ranges.is_dead(value)).then_some(value));
+            return Ok(());
+        }
         let len = len(kernel, value);
         if elements.within(0, len - 1) || ranges.is_dead(value) {
             return Ok(());

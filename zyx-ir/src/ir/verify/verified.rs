@@ -4,6 +4,7 @@ use super::{Report, Rule, VerifyError, each, error, flows, structure, verify};
 use crate::error::CompileError;
 use crate::ir::kernel::{Builder, Kernel};
 use crate::ir::op::{Op, Type, Value};
+use crate::dtype::DType;
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use std::borrow::Borrow;
@@ -133,19 +134,31 @@ fn storage(kernel: &Kernel) -> Result<(), VerifyError> {
 /// The kernel with a guard around each of these accesses.
 fn guarded(kernel: &Kernel, unproven: &[Value]) -> Kernel {
     let mut b = kernel.rebuild();
+    let vars = super::scalars(kernel);
     let mut map: Vec<Value> = Vec::with_capacity(kernel.ops().len());
     for (value, op, ty) in kernel.iter() {
         let mut op = op.map(|x| map[x.idx()]);
         if unproven.binary_search(&value).is_ok() {
-            guard(&mut b, &mut op, ty, super::len(kernel, value));
+            let product = super::extents(kernel, value).map(|(extents, most)| {
+                let factors = extents.slots().filter_map(|slot| vars[usize::from(slot)]);
+                let factors: Vec<Value> = factors.map(|var| map[var.idx()]).collect();
+                (product(&mut b, &factors), most)
+            });
+            guard(&mut b, &mut op, ty, (super::len(kernel, value), product));
         }
         map.push(b.emit(op, ty));
     }
     b.finish()
 }
 
-/// Guards the index of an access to `len` elements.
-fn guard(b: &mut Builder, op: &mut Op, ty: Type, len: i128) {
+/// The product of scalars.
+fn product(b: &mut Builder, factors: &[Value]) -> Value {
+    let one = b.index(1);
+    factors.iter().fold(one, |product, &factor| b.binary(BinaryOp::Mul, product, factor))
+}
+
+/// Guards the index of an access to `len` elements, or as many as a value says, of at most so many.
+fn guard(b: &mut Builder, op: &mut Op, ty: Type, (len, product): (i128, Option<(Value, u64)>)) {
     let (Op::Load { buf, index, .. }
     | Op::Store { buf, index, .. }
     | Op::Atomic { buf, index, .. }) = op
@@ -156,6 +169,11 @@ fn guard(b: &mut Builder, op: &mut Op, ty: Type, len: i128) {
     while let Op::Guard { index, .. } = b.op(element) {
         element = index;
     }
+    if let Some((_, most)) = product
+        && most > i32::MAX as u64
+    {
+        element = b.cast(DType::I64, element);
+    }
     let dtype = b.ty(element).dtype;
     let consecutive = !b.ty(*buf).is_vector() && ty.is_vector() && !b.ty(element).is_vector();
     if consecutive {
@@ -164,9 +182,18 @@ fn guard(b: &mut Builder, op: &mut Op, ty: Type, len: i128) {
     }
     let literal = |b: &mut Builder, x| b.constant(Scalar::from_i64(dtype, x));
     let most = if dtype.bits() == 32 { i128::from(i32::MAX) } else { i128::from(i64::MAX) };
-    let (first, last) = (literal(b, 0), literal(b, (len - 1).min(most) as i64));
+    let first = literal(b, 0);
     let low = b.binary(BinaryOp::Le, first, element);
-    let high = b.binary(BinaryOp::Le, element, last);
+    let high = match product {
+        Some((product, _)) => {
+            let product = b.cast(dtype, product);
+            b.binary(BinaryOp::Lt, element, product)
+        }
+        None => {
+            let last = literal(b, (len - 1).min(most) as i64);
+            b.binary(BinaryOp::Le, element, last)
+        }
+    };
     let inside = b.binary(BinaryOp::And, low, high);
     *index = b.guard(*index, inside);
 }

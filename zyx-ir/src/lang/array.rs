@@ -1,0 +1,380 @@
+//! Arrays: arguments of a kernel, and storage of its own.
+
+use super::group::Touch;
+use super::value::{Operand, Val};
+use super::{Lang, Place};
+use crate::dtype::DType;
+use crate::ir::{Access, Op, Order, Space, Type, Value};
+use crate::ops::BinaryOp;
+
+/// An array of a kernel being recorded: an argument, or storage of a thread or a group.
+#[derive(Clone)]
+pub struct Array<'k> {
+    k: &'k Lang,
+    storage: Value,
+    dtype: DType,
+    /// Coordinates that are given already, with their extents.
+    fixed: Vec<(Val<'k>, Val<'k>)>,
+    extents: Vec<Val<'k>>,
+}
+
+/// Coordinates of an element: one value or literal, an array, a tuple or a list of them. An integer of any dtype serves.
+pub trait Coordinates<'k> {
+    /// The coordinates, outermost first.
+    fn list(self, k: &'k Lang) -> Vec<Val<'k>>;
+}
+
+impl<'k, T: Operand<'k>> Coordinates<'k> for T {
+    #[track_caller]
+    fn list(self, k: &'k Lang) -> Vec<Val<'k>> {
+        vec![self.val(k, DType::I64)]
+    }
+}
+
+impl<'k, T: Operand<'k>, const N: usize> Coordinates<'k> for [T; N] {
+    #[track_caller]
+    fn list(self, k: &'k Lang) -> Vec<Val<'k>> {
+        self.iter().map(|x| x.val(k, DType::I64)).collect()
+    }
+}
+
+impl<'k> Coordinates<'k> for &[Val<'k>] {
+    fn list(self, _: &'k Lang) -> Vec<Val<'k>> {
+        self.to_vec()
+    }
+}
+
+impl<'k> Coordinates<'k> for () {
+    fn list(self, _: &'k Lang) -> Vec<Val<'k>> {
+        Vec::new()
+    }
+}
+
+macro_rules! tuples {
+    ($(($($name:ident)*))*) => {$(
+        impl<'k, $($name: Operand<'k>),*> Coordinates<'k> for ($($name,)*) {
+            #[allow(non_snake_case, reason = "names of types are names of their values")]
+            #[track_caller]
+            fn list(self, k: &'k Lang) -> Vec<Val<'k>> {
+                let ($($name,)*) = self;
+                vec![$($name.val(k, DType::I64)),*]
+            }
+        }
+    )*};
+}
+
+tuples!((A B)(A B C)(A B C D)(A B C D E));
+
+impl<'k> Array<'k> {
+    pub(super) fn of_buffer(k: &'k Lang, storage: Value, extents: Vec<Val<'k>>) -> Array<'k> {
+        let dtype = k.ty(storage).dtype;
+        Array { k, storage, dtype, fixed: Vec::new(), extents }
+    }
+
+    /// Storage of literal extents.
+    #[track_caller]
+    pub(super) fn own(k: &'k Lang, space: Space, dtype: DType, shape: &[usize]) -> Array<'k> {
+        let len: usize = shape.iter().product();
+        let len = u32::try_from(len.max(1)).unwrap_or_else(|_| {
+            k.fail(format_args!("an array of {len} elements: no device has so much storage"));
+            1
+        });
+        let storage = k.emit(|s| s.b.alloc(space, Type::scalar(dtype), len));
+        let extents = shape.iter().map(|&x| k.index(x as i64)).collect();
+        Array { k, storage, dtype, fixed: Vec::new(), extents }
+    }
+
+    /// The dtype of its elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Its dtype where that is a float, else `f32`.
+    pub fn float_dtype(&self) -> DType {
+        if self.dtype.is_float() { self.dtype } else { DType::F32 }
+    }
+
+    /// Its extents, outermost first.
+    pub fn shape(&self) -> Vec<Val<'k>> {
+        self.extents.clone()
+    }
+
+    /// The extent of an axis.
+    #[track_caller]
+    pub fn extent(&self, axis: usize) -> Val<'k> {
+        self.extents.get(axis).copied().unwrap_or_else(|| {
+            self.k.fail(format_args!("axis {axis} of an array of {} axes", self.extents.len()));
+            self.k.index(1)
+        })
+    }
+
+    /// Its number of axes.
+    pub fn rank(&self) -> usize {
+        self.extents.len()
+    }
+
+    pub(super) fn slot(&self) -> Option<u16> {
+        match self.k.state.borrow().b.op(self.storage) {
+            Op::Param { slot, .. } => Some(slot),
+            _ => None,
+        }
+    }
+
+    pub(super) fn storage(&self) -> Value {
+        self.storage
+    }
+
+    /// The part at these coordinates of its first axes: a row of a matrix.
+    #[track_caller]
+    pub fn row(&self, coordinates: impl Coordinates<'k>) -> Array<'k> {
+        let mut part = self.clone();
+        for at in coordinates.list(self.k) {
+            if part.extents.is_empty() {
+                self.k.fail("more coordinates than axes");
+                break;
+            }
+            let extent = part.extents.remove(0);
+            part.fixed.push((self.k.as_index(at), extent));
+        }
+        part
+    }
+
+    /// The element at some coordinates.
+    #[track_caller]
+    pub fn at(&self, coordinates: impl Coordinates<'k>) -> Val<'k> {
+        self.loaded(coordinates.list(self.k), None, Order::Plain)
+    }
+
+    /// The element, or `other` where the coordinates are outside of the array: beside the borders of an image.
+    #[track_caller]
+    pub fn at_or(&self, coordinates: impl Coordinates<'k>, other: impl Operand<'k>) -> Val<'k> {
+        let coordinates = coordinates.list(self.k);
+        let inside = coordinates.iter().zip(&self.extents).map(|(&at, &extent)| {
+            let at = self.k.as_index(at);
+            at.ge(0) & at.lt(extent)
+        });
+        let inside = inside.reduce(|all, one| all & one);
+        let inside = inside.unwrap_or_else(|| self.k.value(true, DType::Bool));
+        self.at_if(inside, coordinates.as_slice(), other)
+    }
+
+    /// The element where a condition holds, else a literal or value. Nothing is loaded where it does not.
+    #[track_caller]
+    pub fn at_if(
+        &self,
+        inside: Val<'k>,
+        coordinates: impl Coordinates<'k>,
+        other: impl Operand<'k>,
+    ) -> Val<'k> {
+        let value = self.loaded(coordinates.list(self.k), Some(inside), Order::Plain);
+        let other = other.val(self.k, self.dtype);
+        let is_zero = other.literal().is_some_and(|x| x.bits() == 0);
+        if is_zero { value } else { inside.select(value, other) }
+    }
+
+    /// The element, which other groups may be changing atomically.
+    #[track_caller]
+    pub fn at_atomic(&self, coordinates: impl Coordinates<'k>) -> Val<'k> {
+        self.loaded(coordinates.list(self.k), None, Order::Relaxed)
+    }
+
+    #[track_caller]
+    pub(super) fn loaded(
+        &self,
+        coordinates: Vec<Val<'k>>,
+        inside: Option<Val<'k>>,
+        order: Order,
+    ) -> Val<'k> {
+        let Some((mut index, digits)) = self.place(coordinates) else {
+            return self.k.value(0, self.dtype);
+        };
+        self.k.touch(self, Touch::Read);
+        let value = self.k.val(|s| {
+            if let Some(inside) = inside {
+                index = s.b.guard(index, inside.value);
+            }
+            let value = s.b.push(Op::Load { order, buf: self.storage, index }, self.ty());
+            s.places.push(Place { access: value, digits });
+            value
+        });
+        // A bool of memory may be any byte that is not zero.
+        if self.dtype == DType::Bool { value.ne(false) } else { value }
+    }
+
+    /// Stores an element. In a group, outside of what its threads do each for itself, one of them does.
+    #[track_caller]
+    pub fn set(&self, coordinates: impl Coordinates<'k>, value: impl Operand<'k>) {
+        let value = value.val(self.k, self.dtype);
+        self.k.primitive(|| self.stored(coordinates.list(self.k), value, None));
+    }
+
+    /// Stores an element where a condition holds.
+    #[track_caller]
+    pub fn set_if(
+        &self,
+        inside: Val<'k>,
+        coordinates: impl Coordinates<'k>,
+        value: impl Operand<'k>,
+    ) {
+        let value = value.val(self.k, self.dtype);
+        self.k.primitive(|| self.stored(coordinates.list(self.k), value, Some(inside)));
+    }
+
+    #[track_caller]
+    fn stored(&self, coordinates: Vec<Val<'k>>, value: Val<'k>, inside: Option<Val<'k>>) {
+        if self.access() == Access::Read {
+            self.k.fail("an input is never stored to: use an output, or `output_from` the input");
+            return;
+        }
+        if value.dtype() != self.dtype {
+            let reason = format!("a {} is stored in {}: cast it", value.dtype(), self.dtype);
+            self.k.fail(reason);
+            return;
+        }
+        let Some((mut index, digits)) = self.place(coordinates) else { return };
+        self.k.touch(self, Touch::Write);
+        self.k.by_one_thread(self.is_shared(), || {
+            self.k.emit(|s| {
+                if let Some(inside) = inside {
+                    index = s.b.guard(index, inside.value);
+                }
+                let access = s.b.store(self.storage, index, value.value);
+                s.places.push(Place { access, digits });
+            });
+        });
+    }
+
+    /// Combines an element atomically with a value, in any order among threads.
+    #[track_caller]
+    pub fn atomic(&self, op: BinaryOp, coordinates: impl Coordinates<'k>, value: impl Operand<'k>) {
+        let value = value.val(self.k, self.dtype);
+        self.k.primitive(|| self.atomically(op, coordinates.list(self.k), value, false));
+    }
+
+    /// As [`Array::atomic`]; gives the element from before. In a group, outside of what its threads do each for itself, one
+    /// of them does and tells the others.
+    #[track_caller]
+    pub fn fetch(
+        &self,
+        op: BinaryOp,
+        coordinates: impl Coordinates<'k>,
+        value: impl Operand<'k>,
+    ) -> Val<'k> {
+        let value = value.val(self.k, self.dtype);
+        self.k.primitive(|| self.atomically(op, coordinates.list(self.k), value, true))
+    }
+
+    #[track_caller]
+    fn atomically(
+        &self,
+        op: BinaryOp,
+        coordinates: Vec<Val<'k>>,
+        value: Val<'k>,
+        wanted: bool,
+    ) -> Val<'k> {
+        if self.access() != Access::ReadWrite {
+            self.k.fail("atomics are for outputs that are filled, scratch and shared arrays");
+            return value;
+        }
+        if value.dtype() != self.dtype {
+            self.k.fail(format_args!("an atomic of {} on {}: cast it", value.dtype(), self.dtype));
+            return value;
+        }
+        let Some((index, digits)) = self.place(coordinates) else { return value };
+        self.k.touch(self, Touch::Write);
+        let emit = || {
+            self.k.val(|s| {
+                // Storage of one thread has no others to be atomic for.
+                let of_thread = matches!(s.b.op(self.storage), Op::Alloc { space: Space::Register, .. });
+                if of_thread {
+                    let old = s.b.load(self.storage, index);
+                    s.places.push(Place { access: old, digits: digits.clone() });
+                    let new = s.b.binary(op, old, value.value);
+                    let access = s.b.store(self.storage, index, new);
+                    s.places.push(Place { access, digits });
+                    return old;
+                }
+                let access = s.b.atomic(op, self.storage, index, value.value);
+                s.places.push(Place { access, digits });
+                access
+            })
+        };
+        if wanted { self.k.told_by_one_thread(self.dtype, emit) } else {
+            self.k.by_one_thread(self.is_shared(), || {
+                emit();
+            });
+            value
+        }
+    }
+
+    fn access(&self) -> Access {
+        match self.k.state.borrow().b.op(self.storage) {
+            Op::Param { access, .. } => access,
+            _ => Access::ReadWrite,
+        }
+    }
+
+    /// Whether the kernel reads what it stores there.
+    pub(super) fn is_exchanged(&self) -> bool {
+        self.access() == Access::ReadWrite
+    }
+
+    /// Whether other threads of a group see what a thread stores.
+    pub(super) fn is_shared(&self) -> bool {
+        match self.k.state.borrow().b.op(self.storage) {
+            Op::Param { .. } => true,
+            Op::Alloc { space, .. } => space == Space::Shared,
+            _ => false,
+        }
+    }
+
+    fn ty(&self) -> Type {
+        Type::scalar(self.dtype)
+    }
+
+    /// The index of an element, and its coordinates with the extents.
+    #[track_caller]
+    fn place(&self, coordinates: Vec<Val<'k>>) -> Option<(Value, Vec<(Value, Value)>)> {
+        if coordinates.len() != self.extents.len() {
+            let (n, m) = (coordinates.len(), self.extents.len());
+            self.k.fail(format_args!("{n} coordinates of an array of {m} axes"));
+            return None;
+        }
+        let own = coordinates.into_iter().map(|at| self.k.as_index(at));
+        let own = own.zip(self.extents.iter().copied());
+        let digits: Vec<(Val<'k>, Val<'k>)> = self.fixed.iter().copied().chain(own).collect();
+        let narrow = if self.k.setting.large { DType::I64 } else { DType::I32 };
+        let index = self.k.emit(|s| {
+            let mut flat = None;
+            for &(at, extent) in &digits {
+                let [at, extent] = [at, extent].map(|x| s.b.cast(narrow, x.value));
+                flat = Some(match flat {
+                    None => at,
+                    Some(flat) => {
+                        let row = s.b.binary(BinaryOp::Mul, flat, extent);
+                        s.b.binary(BinaryOp::Add, row, at)
+                    }
+                });
+            }
+            flat.unwrap_or_else(|| s.b.index(0))
+        });
+        Some((index, digits.into_iter().map(|(at, extent)| (at.value, extent.value)).collect()))
+    }
+}
+
+impl Lang {
+    /// A coordinate as `i64`.
+    #[track_caller]
+    pub(super) fn as_index<'k>(&'k self, at: Val<'k>) -> Val<'k> {
+        if !at.dtype().is_int() {
+            self.fail(format_args!("a coordinate is {}, not an integer", at.dtype()));
+        }
+        at.cast(DType::I64)
+    }
+}
+
+impl std::fmt::Debug for Array<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} : {}{:?}", self.storage, self.dtype, self.extents)
+    }
+}

@@ -1,0 +1,191 @@
+//! Loops, conditions and variables.
+
+use super::array::Array;
+use super::value::{Operand, Val};
+use super::Lang;
+use crate::dtype::DType;
+use crate::ir::{LoopKind, Space};
+use std::ops::Range;
+
+/// What a loop runs over: `n` for `0 .. n`, or a range.
+pub trait Span<'k> {
+    /// The first number, if it is not 0, and the end.
+    fn bounds(self, k: &'k Lang) -> (Option<Val<'k>>, Val<'k>);
+}
+
+impl<'k, T: Operand<'k>> Span<'k> for T {
+    #[track_caller]
+    fn bounds(self, k: &'k Lang) -> (Option<Val<'k>>, Val<'k>) {
+        (None, self.val(k, DType::I64))
+    }
+}
+
+impl<'k, T: Operand<'k>> Span<'k> for Range<T> {
+    #[track_caller]
+    fn bounds(self, k: &'k Lang) -> (Option<Val<'k>>, Val<'k>) {
+        (Some(self.start.val(k, DType::I64)), self.end.val(k, DType::I64))
+    }
+}
+
+/// What a loop carries from one iteration to the next: a value, or several.
+pub trait Carried<'k> {
+    /// The values.
+    fn list(&self) -> Vec<Val<'k>>;
+    /// The same with other values.
+    fn with(values: &[Val<'k>]) -> Self;
+}
+
+impl<'k> Carried<'k> for Val<'k> {
+    fn list(&self) -> Vec<Val<'k>> {
+        vec![*self]
+    }
+
+    fn with(values: &[Val<'k>]) -> Val<'k> {
+        values[0]
+    }
+}
+
+impl<'k, const N: usize> Carried<'k> for [Val<'k>; N] {
+    fn list(&self) -> Vec<Val<'k>> {
+        self.to_vec()
+    }
+
+    fn with(values: &[Val<'k>]) -> [Val<'k>; N] {
+        std::array::from_fn(|i| values[i])
+    }
+}
+
+impl<'k> Carried<'k> for Vec<Val<'k>> {
+    fn list(&self) -> Vec<Val<'k>> {
+        self.clone()
+    }
+
+    fn with(values: &[Val<'k>]) -> Vec<Val<'k>> {
+        values.to_vec()
+    }
+}
+
+impl<'k> Carried<'k> for (Val<'k>, Val<'k>) {
+    fn list(&self) -> Vec<Val<'k>> {
+        vec![self.0, self.1]
+    }
+
+    fn with(values: &[Val<'k>]) -> (Val<'k>, Val<'k>) {
+        (values[0], values[1])
+    }
+}
+
+/// A variable of a thread.
+#[derive(Clone, Debug)]
+pub struct Var<'k>(Array<'k>);
+
+impl<'k> Var<'k> {
+    pub(super) fn of(storage: Array<'k>) -> Var<'k> {
+        Var(storage)
+    }
+
+    /// What was stored last.
+    #[track_caller]
+    pub fn get(&self) -> Val<'k> {
+        self.0.at(())
+    }
+
+    /// Stores a value of the variable's dtype.
+    #[track_caller]
+    pub fn set(&self, value: impl Operand<'k>) {
+        self.0.set((), value);
+    }
+
+    /// Its dtype.
+    pub fn dtype(&self) -> DType {
+        self.0.dtype()
+    }
+}
+
+impl Lang {
+    /// A variable that begins with a value.
+    #[track_caller]
+    pub fn var<'k>(&'k self, init: Val<'k>) -> Var<'k> {
+        let var = Var(Array::own(self, Space::Register, init.dtype(), &[]));
+        var.set(init);
+        var
+    }
+
+    /// Storage of one thread of literal extents, not initialised.
+    #[track_caller]
+    pub fn array<const N: usize>(&self, shape: [usize; N], dtype: DType) -> Array<'_> {
+        Array::own(self, Space::Register, dtype, &shape)
+    }
+
+    /// Runs the body once for each number, in order.
+    #[track_caller]
+    pub fn for_each<'k>(&'k self, span: impl Span<'k>, body: impl FnOnce(Val<'k>)) {
+        let (start, end) = span.bounds(self);
+        let [start, end] = [start.unwrap_or_else(|| self.index(0)), end].map(|x| self.as_index(x));
+        let zero = start.literal().is_some_and(|x| x.to_i64() == 0);
+        let len = if zero { end } else { (end - start).maximum(0) };
+        self.primitive(|| {
+            self.meet_at_end();
+            let counter = self.val(|s| s.b.open_loop(LoopKind::Serial, 0, len.value));
+            let counter = if zero { counter } else { start + counter };
+            self.of_program(|| body(counter));
+            self.meet_at_end();
+            self.emit(|s| s.b.close());
+        });
+    }
+
+    /// Runs the body for each number, in order, with what the one before gave; gives what the last one gave.
+    #[track_caller]
+    pub fn fold<'k, C: Carried<'k>>(
+        &'k self,
+        span: impl Span<'k>,
+        init: C,
+        body: impl FnOnce(C, Val<'k>) -> C,
+    ) -> C {
+        let vars: Vec<Var<'k>> = init.list().into_iter().map(|x| self.var(x)).collect();
+        let now = || vars.iter().map(Var::get).collect::<Vec<_>>();
+        let site = self.here();
+        self.for_each(span, |i| {
+            let before = now();
+            let new = body(C::with(&before), i).list();
+            for (var, value) in vars.iter().zip(new) {
+                if value.dtype() != var.dtype() {
+                    let (from, to) = (var.dtype(), value.dtype());
+                    let reason = format!("`fold` begins with {from} and goes on with {to}");
+                    self.fail_at(site.clone(), reason);
+                }
+                var.set(value);
+            }
+        });
+        C::with(&now())
+    }
+
+    /// Runs the body where a condition holds.
+    #[track_caller]
+    pub fn when<'k>(&'k self, condition: Val<'k>, body: impl FnOnce()) {
+        if condition.dtype() != DType::Bool {
+            self.fail(format_args!("a condition is {}, not bool", condition.dtype()));
+            return;
+        }
+        self.primitive(|| {
+            self.meet_at_end();
+            if self.is_uniform() && !self.caps().branched_barriers {
+                // Barriers may stand in the body, and the driver has none in a branch.
+                let times = condition.cast(DType::I64);
+                self.emit(|s| s.b.open_loop(LoopKind::Serial, 0, times.value));
+            } else {
+                self.emit(|s| s.b.open_if(condition.value));
+            }
+            self.of_program(body);
+            self.meet_at_end();
+            self.emit(|s| s.b.close());
+        });
+    }
+
+    /// Runs one body or another.
+    #[track_caller]
+    pub fn when_else<'k>(&'k self, condition: Val<'k>, then: impl FnOnce(), or: impl FnOnce()) {
+        self.when(condition, then);
+        self.when(!condition, or);
+    }
+}

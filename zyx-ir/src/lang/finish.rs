@@ -1,0 +1,141 @@
+//! From what was recorded to a kernel.
+//!
+//! Storage that groups share is declared where groups begin, barriers that are not needed go, and accesses whose coordinates
+//! are not shown to be inside get guards.
+
+use super::{Lang, LangError, Place, Recorded, Site, State};
+use crate::ir::{Builder, Kernel, LoopKind, Op, Ranges, Space, Value, VerifyError, verify};
+use crate::ops::BinaryOp;
+use crate::passes::dce;
+
+pub(super) fn finish(lang: Lang) -> Result<Recorded, LangError> {
+    let Lang { name, state, .. } = lang;
+    let state = state.into_inner();
+    if let Some(error) = state.error {
+        return Err(error);
+    }
+    let State { b, scalars, sizes, spaces, arguments, parameters, .. } = state;
+    let (places, lines, sites, unneeded) = (state.places, state.lines, state.sites, state.unneeded);
+    let raw = b.finish();
+    let placed = Placed { raw: &raw, places: &places, unneeded: &unneeded, lines: &lines };
+    let (checked, checked_lines) = placed.kernel(Outside::Told);
+    let site = |lines: &[u32], value: Value| -> Site {
+        let line = lines.get(value.idx()).copied().unwrap_or(0);
+        let none = || Site { file: "unknown".into(), line: 0 };
+        sites.get(line as usize).cloned().unwrap_or_else(none)
+    };
+    let wrong = |lines: &[u32], error: VerifyError| LangError {
+        kernel: name.clone(),
+        reason: format!("{}: `{}`: {:?}", error.reason, error.op, error.rule),
+        site: site(lines, error.value),
+    };
+    verify(&checked).map_err(|error| wrong(&checked_lines, error))?;
+    let (kernel, kernel_lines) = placed.kernel(Outside::Nothing);
+    verify(&kernel).map_err(|error| wrong(&kernel_lines, error))?;
+    let kernel = (dce::PASS.apply)(&kernel, &crate::passes::Site::whole());
+    Ok(Recorded {
+        kernel,
+        checked,
+        arguments,
+        scalars: scalars.into_iter().map(|x| x.0).collect(),
+        sizes,
+        spaces,
+        parameters,
+        lines: checked_lines,
+        sites,
+    })
+}
+
+/// What an access does whose coordinates are outside.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outside {
+    /// It loads zero and stores nothing.
+    Nothing,
+    /// It is one of element -1, which the interpreter refuses.
+    Told,
+}
+
+/// A recorded kernel and what is known of it.
+struct Placed<'a> {
+    raw: &'a Kernel,
+    places: &'a [Place],
+    unneeded: &'a [Value],
+    lines: &'a [u32],
+}
+
+impl Placed<'_> {
+    /// The kernel, and the line of each of its ops.
+    fn kernel(&self, outside: Outside) -> (Kernel, Vec<u32>) {
+        let Placed { raw, places, unneeded, lines } = *self;
+        let ranges = Ranges::of(raw);
+        let ends = raw.region_ends();
+        let mut b = raw.rebuild();
+        let mut map = vec![Value(u32::MAX); raw.ops().len()];
+        let mut new_lines = Vec::new();
+        let mut next_place = places.iter().peekable();
+        for (value, op, ty) in raw.iter() {
+            let place = next_place.next_if(|place| place.access == value);
+            let is_shared = matches!(op, Op::Alloc { space: Space::Shared, .. });
+            if unneeded.contains(&value) || is_shared && map[value.idx()] != Value(u32::MAX) {
+                continue;
+            }
+            if let Op::Loop { kind: LoopKind::Local, .. } = op {
+                for i in value.idx()..ends[value.idx()] {
+                    if let Op::Alloc { space: Space::Shared, .. } = raw.ops()[i] {
+                        map[i] = b.push(raw.ops()[i], raw.ty(Value(i as u32)));
+                    }
+                }
+            }
+            let mut new = op.map(|x| map[x.idx()]);
+            if let Some(place) = place {
+                outside.place(&mut b, &mut new, place, (&ranges, &map));
+            }
+            map[value.idx()] = b.emit(new, ty);
+            new_lines.resize(b.kernel().ops().len(), lines[value.idx()]);
+        }
+        (b.finish(), new_lines)
+    }
+}
+
+impl Outside {
+    /// Makes an access whose coordinates may be outside right.
+    fn place(self, b: &mut Builder, op: &mut Op, place: &Place, known: (&Ranges<'_>, &[Value])) {
+        let (ranges, map) = known;
+        let (Op::Load { index, .. } | Op::Store { index, .. } | Op::Atomic { index, .. }) = op
+        else {
+            return;
+        };
+        let unknown = place.digits.iter().filter(|digit| {
+            !ranges.is_below(digit.0, digit.1, place.access)
+        });
+        let mut inside = None;
+        for &(at, extent) in unknown {
+            let (at, extent) = (map[at.idx()], map[extent.idx()]);
+            let zero = b.index(0);
+            let low = b.binary(BinaryOp::Le, zero, at);
+            let high = b.binary(BinaryOp::Lt, at, extent);
+            for bound in [low, high] {
+                inside = Some(match inside {
+                    Some(inside) => b.binary(BinaryOp::And, inside, bound),
+                    None => bound,
+                });
+            }
+        }
+        let Some(inside) = inside else { return };
+        *index = match self {
+            Outside::Nothing => b.guard(*index, inside),
+            Outside::Told => {
+                let mut conditions = Vec::new();
+                let mut bare = *index;
+                while let Op::Guard { index, cond } = b.op(bare) {
+                    conditions.push(cond);
+                    bare = index;
+                }
+                let dtype = b.ty(bare).dtype;
+                let none = b.constant(crate::Scalar::from_i64(dtype, -1));
+                let told = b.select(inside, bare, none);
+                conditions.into_iter().rev().fold(told, |index, cond| b.guard(index, cond))
+            }
+        };
+    }
+}

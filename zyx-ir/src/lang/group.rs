@@ -1,0 +1,731 @@
+//! Independent iterations, groups of threads, and what a group does together.
+//!
+//! The body of a group is uniform: all of its threads run it with the same values. What threads do each for itself stands in
+//! [`Group::each`] and in the closures of primitives. Where a device has no threads that share storage, a group is one thread,
+//! and each primitive a loop.
+//!
+//! Barriers are placed here: before what threads do each for itself, if storage that they share was touched since the last one, and
+//! at the ends of loops. Those that turn out not to be needed are dropped in the end.
+
+use super::array::Array;
+use super::control::{Span, Var};
+use super::value::{Operand, Val};
+use super::{Lang, State};
+use crate::dtype::DType;
+use crate::ir::{BarrierScope, LoopKind, Op, ShuffleKind, Space as Storage, Type, Value};
+use crate::ops::BinaryOp;
+
+/// Threads of a group of independent iterations.
+const EACH: usize = 256;
+
+/// What an access does to storage.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Touch {
+    Read,
+    Write,
+}
+
+/// The threads of the group being recorded.
+pub(super) struct Threads {
+    count: usize,
+    /// The number of the thread; none where the group is one thread.
+    number: Option<Value>,
+    /// Whether a thread does something for itself.
+    alone: bool,
+    /// What happened to shared storage since the last barrier.
+    read: bool,
+    written: bool,
+}
+
+/// Extents of a space of iterations: a number, an array or a list of them. The closure gets as many coordinates.
+pub trait Space<'k> {
+    /// A value, an array or a list of values.
+    type At;
+    /// The extents, outermost first.
+    fn extents(self, k: &'k Lang) -> Vec<Val<'k>>;
+    /// The coordinates.
+    fn at(list: &[Val<'k>]) -> Self::At;
+}
+
+impl<'k, T: Operand<'k>> Space<'k> for T {
+    type At = Val<'k>;
+
+    #[track_caller]
+    fn extents(self, k: &'k Lang) -> Vec<Val<'k>> {
+        vec![self.val(k, DType::I64)]
+    }
+
+    fn at(list: &[Val<'k>]) -> Val<'k> {
+        list[0]
+    }
+}
+
+impl<'k, T: Operand<'k>, const N: usize> Space<'k> for [T; N] {
+    type At = [Val<'k>; N];
+
+    #[track_caller]
+    fn extents(self, k: &'k Lang) -> Vec<Val<'k>> {
+        self.iter().map(|x| x.val(k, DType::I64)).collect()
+    }
+
+    fn at(list: &[Val<'k>]) -> [Val<'k>; N] {
+        std::array::from_fn(|i| list[i])
+    }
+}
+
+impl<'k> Space<'k> for &[Val<'k>] {
+    type At = Vec<Val<'k>>;
+
+    fn extents(self, _: &'k Lang) -> Vec<Val<'k>> {
+        self.to_vec()
+    }
+
+    fn at(list: &[Val<'k>]) -> Vec<Val<'k>> {
+        list.to_vec()
+    }
+}
+
+impl State {
+    fn group(&mut self) -> Option<&mut Threads> {
+        self.threads.as_mut().filter(|threads| threads.number.is_some() && !threads.alone)
+    }
+}
+
+impl Lang {
+    /// Runs the body once for each point of a space, in any order and at the same time: the launch geometry follows from
+    /// the extents.
+    #[track_caller]
+    pub fn each<'k, S: Space<'k>>(&'k self, space: S, body: impl FnOnce(S::At)) {
+        let extents = space.extents(self);
+        if !self.opens("each") {
+            return;
+        }
+        self.primitive(|| {
+            let body = |at: &[Val<'k>]| self.of_program(|| body(S::at(at)));
+            if self.caps().simt {
+                self.each_on_threads(&extents, body);
+            } else {
+                self.each_in_loops(&extents, LoopKind::Parallel, body);
+            }
+        });
+    }
+
+    /// Whether parallel loops may be opened here.
+    #[track_caller]
+    fn opens(&self, what: &str) -> bool {
+        let nested = self.state.borrow().b.depth() > 0;
+        if nested {
+            self.fail(format_args!("`{what}` stands within a loop or a group: it opens the outermost one"));
+        }
+        !nested
+    }
+
+    /// Loops over all extents; those over iterations that store to storage of around are serial.
+    #[track_caller]
+    fn each_in_loops<'k>(
+        &'k self,
+        extents: &[Val<'k>],
+        kind: LoopKind,
+        body: impl FnOnce(&[Val<'k>]),
+    ) {
+        let mut at = Vec::new();
+        for extent in extents {
+            let extent = self.as_index(*extent);
+            let counter = self.val(|s| {
+                let counter = s.b.open_loop(kind, 0, extent.value);
+                s.parallel.push(counter);
+                counter
+            });
+            at.push(counter);
+        }
+        body(&at);
+        for _ in extents {
+            self.emit(|s| {
+                s.parallel.pop();
+                s.b.close();
+            });
+        }
+    }
+
+    #[track_caller]
+    fn each_on_threads<'k>(&'k self, extents: &[Val<'k>], body: impl FnOnce(&[Val<'k>])) {
+        let total = extents.iter().fold(self.index(1), |total, &extent| total * extent);
+        let (expr, total) = self.derived(total, "the number of iterations");
+        self.state.borrow_mut().spaces.push(expr);
+        let threads = EACH.min(self.caps().max_local.max(1));
+        let groups = self.derived(total.div_ceil(threads), "the number of iterations").1;
+        self.in_groups(&[groups], threads, |group| {
+            let number = self.state.borrow().threads.as_ref().and_then(|threads| threads.number);
+            let number = match number {
+                Some(value) => group[0] * threads + Val { k: self, value },
+                None => group[0],
+            };
+            if let Some(threads) = &mut self.state.borrow_mut().threads {
+                threads.alone = true;
+            }
+            let inside = number.lt(total);
+            self.emit(|s| s.b.open_if(inside.value));
+            body(&self.digits(number, extents));
+            self.emit(|s| s.b.close());
+        });
+    }
+
+    /// The coordinates of a number in a space.
+    #[track_caller]
+    fn digits<'k>(&'k self, number: Val<'k>, extents: &[Val<'k>]) -> Vec<Val<'k>> {
+        let mut rest = number;
+        let mut at: Vec<Val<'k>> = Vec::new();
+        for &extent in extents.iter().skip(1).rev() {
+            at.push(rest % extent);
+            rest = rest / extent;
+        }
+        at.push(rest);
+        at.reverse();
+        at
+    }
+
+    /// Opens groups of so many threads, a group for each point of a space of up to three axes, and runs the body for them.
+    /// Threads are a power of two, and fewer where the device has fewer.
+    #[track_caller]
+    pub fn groups<'k, S: Space<'k>>(
+        &'k self,
+        space: S,
+        threads: usize,
+        body: impl FnOnce(Group<'k>, S::At),
+    ) {
+        let extents = space.extents(self);
+        if !self.opens("groups") {
+            return;
+        }
+        if !threads.is_power_of_two() || threads > 1024 || extents.is_empty() || extents.len() > 3 {
+            let n = extents.len();
+            self.fail(format_args!(
+                "groups of {threads} threads along {n} axes: a power of two up to 1024, and one to three axes"
+            ));
+            return;
+        }
+        let extents: Vec<Val<'k>> = extents
+            .into_iter()
+            .map(|extent| {
+                let (expr, extent) = self.derived(extent, "a number of groups");
+                self.state.borrow_mut().spaces.push(expr);
+                extent
+            })
+            .collect();
+        let most = self.caps().max_local.max(1);
+        let threads = if self.caps().simt { threads.min(prev_power_of_two(most)) } else { 1 };
+        self.primitive(|| {
+            self.in_groups(&extents, threads, |at| {
+                self.of_program(|| body(Group { k: self }, S::at(at)));
+            });
+        });
+    }
+
+    /// Groups with a number in each axis.
+    #[track_caller]
+    fn in_groups<'k>(
+        &'k self,
+        extents: &[Val<'k>],
+        count: usize,
+        body: impl FnOnce(&[Val<'k>]),
+    ) {
+        if !self.caps().simt {
+            self.state.borrow_mut().threads =
+                Some(Threads { count: 1, number: None, alone: false, read: false, written: false });
+            self.each_in_loops(extents, LoopKind::Parallel, body);
+            self.state.borrow_mut().threads = None;
+            return;
+        }
+        let mut opened = Vec::new();
+        for (i, &extent) in extents.iter().enumerate() {
+            let axis = (extents.len() - 1 - i) as u8;
+            let most = self.caps().max_groups[usize::from(axis)].min(i64::MAX as u64) as i64;
+            let known = extent.literal().map_or(SMALL_GROUPS, |x| x.to_i64());
+            let turns = most < known || self.setting.large && extent.literal().is_none();
+            let len = if turns { extent.minimum(most) } else { extent };
+            let group = self.val(|s| s.b.open_loop(LoopKind::Group, axis, len.value));
+            opened.push((group, turns.then_some(most), extent));
+        }
+        let threads = self.index(count as i64);
+        let number = self.emit(|s| {
+            let number = s.b.open_loop(LoopKind::Local, 0, threads.value);
+            let number = (count > 1).then_some(number);
+            s.threads = Some(Threads { count, number, alone: false, read: false, written: false });
+            number
+        });
+        debug_assert_eq!(number.is_some(), count > 1);
+        let mut at = Vec::new();
+        let mut loops = 0;
+        for (group, most, extent) in opened {
+            let Some(most) = most else {
+                at.push(group);
+                continue;
+            };
+            // More groups than the axis holds: each takes several in turn.
+            let times = (extent - group + (most - 1)) / most;
+            let turn = self.val(|s| s.b.open_loop(LoopKind::Serial, 0, times.value));
+            loops += 1;
+            at.push(turn * most + group);
+        }
+        body(&at);
+        if loops > 0 {
+            self.meet_at_end();
+        }
+        for _ in 0..loops + 1 + extents.len() {
+            self.emit(|s| s.b.close());
+        }
+        self.state.borrow_mut().threads = None;
+    }
+
+    /// Notes an access of storage that threads share.
+    #[track_caller]
+    pub(super) fn touch(&self, array: &Array<'_>, touch: Touch) {
+        let storage = array.storage();
+        let own = matches!(self.state.borrow().b.op(storage), Op::Alloc { .. });
+        if touch == Touch::Write && own {
+            // What iterations store for one another to see makes them follow one another.
+            let state = &mut *self.state.borrow_mut();
+            for &open in state.parallel.iter().filter(|&&open| open > storage) {
+                state.b.set_kind(open, LoopKind::Serial);
+            }
+        }
+        let shared = own || array.is_exchanged();
+        if !shared || !array.is_shared() {
+            return;
+        }
+        let uniform = self.state.borrow_mut().group().map(|threads| match touch {
+            Touch::Read => threads.written,
+            Touch::Write => threads.written || threads.read,
+        });
+        if uniform == Some(true) {
+            self.meet();
+        }
+        if let Some(threads) = &mut self.state.borrow_mut().threads {
+            threads.read |= touch == Touch::Read;
+            threads.written |= touch == Touch::Write;
+        }
+    }
+
+    /// All threads of the group arrive before any goes on.
+    #[track_caller]
+    fn meet(&self) -> Option<Value> {
+        self.state.borrow_mut().group()?;
+        let barrier = self.emit(|s| s.b.barrier(BarrierScope::Group));
+        if let Some(threads) = &mut self.state.borrow_mut().threads {
+            (threads.read, threads.written) = (false, false);
+        }
+        Some(barrier)
+    }
+
+    /// A barrier if shared storage was touched: at the end of a body that runs again.
+    #[track_caller]
+    pub(super) fn meet_at_end(&self) {
+        let touched = self.state.borrow_mut().group().is_some_and(|t| t.read || t.written);
+        if touched {
+            self.meet();
+        }
+    }
+
+    /// Whether what follows is done by all threads of a group together.
+    pub(super) fn is_uniform(&self) -> bool {
+        self.state.borrow_mut().group().is_some()
+    }
+
+    /// Runs the body by one thread of the group where the group does something together.
+    #[track_caller]
+    pub(super) fn by_one_thread(&self, shared: bool, body: impl FnOnce()) {
+        let number = self.state.borrow_mut().group().and_then(|threads| threads.number);
+        let Some(number) = number.filter(|_| shared) else { return body() };
+        let first = Val { k: self, value: number }.eq(0);
+        self.emit(|s| s.b.open_if(first.value));
+        body();
+        self.emit(|s| s.b.close());
+    }
+
+    /// The value that one thread of the group finds, for all of them.
+    #[track_caller]
+    pub(super) fn told_by_one_thread<'k>(
+        &'k self,
+        dtype: DType,
+        find: impl FnOnce() -> Val<'k>,
+    ) -> Val<'k> {
+        if self.state.borrow_mut().group().is_none() {
+            return find();
+        }
+        let told = Array::own(self, Storage::Shared, dtype, &[1]);
+        let number = self.state.borrow_mut().group().and_then(|threads| threads.number);
+        let first = Val { k: self, value: number.expect("invariant: it is a group") }.eq(0);
+        self.emit(|s| s.b.open_if(first.value));
+        let value = find();
+        self.alone(|| told.set(0, value));
+        self.emit(|s| s.b.close());
+        self.meet();
+        told.at(0)
+    }
+
+    /// Records what a thread does for itself, without barriers.
+    fn alone<R>(&self, body: impl FnOnce() -> R) -> R {
+        let set = |alone: bool| {
+            let mut state = self.state.borrow_mut();
+            let threads = state.threads.as_mut();
+            threads.map(|threads| std::mem::replace(&mut threads.alone, alone))
+        };
+        let before = set(true);
+        let result = body();
+        set(before.unwrap_or(false));
+        result
+    }
+}
+
+/// Most groups along an axis of a kernel that is not recorded as large.
+const SMALL_GROUPS: i64 = super::SMALL as i64;
+
+fn prev_power_of_two(x: usize) -> usize {
+    1 << x.ilog2()
+}
+
+/// A group of threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Group<'k> {
+    k: &'k Lang,
+}
+
+impl<'k> Group<'k> {
+    /// Its number of threads: 1 where the device has no threads that share storage.
+    pub fn threads(self) -> usize {
+        self.k.state.borrow().threads.as_ref().map_or(1, |threads| threads.count)
+    }
+
+    fn number(self) -> Option<Val<'k>> {
+        let number = self.k.state.borrow().threads.as_ref()?.number?;
+        Some(Val { k: self.k, value: number })
+    }
+
+    /// Storage of literal extents that all threads of the group see, not initialised.
+    #[track_caller]
+    pub fn shared<const N: usize>(self, shape: [usize; N], dtype: DType) -> Array<'k> {
+        let space = if self.number().is_some() { Storage::Shared } else { Storage::Register };
+        Array::own(self.k, space, dtype, &shape)
+    }
+
+    /// Records what threads do each for itself: with a barrier before it where shared storage was touched.
+    #[track_caller]
+    fn phase<R>(self, what: &str, body: impl FnOnce() -> R) -> R {
+        let touched = {
+            let mut state = self.k.state.borrow_mut();
+            let alone = state.threads.as_ref().is_some_and(|threads| threads.alone);
+            let touched = state.group().map(|threads| (threads.read, threads.written));
+            drop(state);
+            if alone {
+                self.k.fail(format_args!(
+                    "`{what}` is of a whole group, and stands in what one thread does for itself"
+                ));
+            }
+            touched.unwrap_or((false, false))
+        };
+        let barrier = if touched.0 || touched.1 { self.k.meet() } else { None };
+        let result = self.k.alone(body);
+        let state = &mut *self.k.state.borrow_mut();
+        if let (Some(barrier), Some(threads)) = (barrier, &mut state.threads) {
+            let needed = touched.1 && (threads.read || threads.written) || touched.0 && threads.written;
+            if !needed {
+                state.unneeded.push(barrier);
+                threads.read |= touched.0;
+                threads.written |= touched.1;
+            }
+        }
+        result
+    }
+
+    /// Runs the body once for each point of a space, its points spread over the threads.
+    #[track_caller]
+    pub fn each<S: Space<'k>>(self, space: S, body: impl FnOnce(S::At)) {
+        let k = self.k;
+        let extents = space.extents(k);
+        k.primitive(|| {
+            self.phase("each", || {
+                self.spread(&extents, |at| k.of_program(|| body(S::at(at))));
+            });
+        });
+    }
+
+    /// Loops over a space whose points are spread over the threads, neighbours to neighbours.
+    #[track_caller]
+    fn spread(self, extents: &[Val<'k>], body: impl FnOnce(&[Val<'k>])) {
+        let k = self.k;
+        let Some(number) = self.number() else {
+            return k.each_in_loops(extents, LoopKind::Parallel, body);
+        };
+        let threads = self.threads() as i64;
+        let total = extents.iter().fold(k.index(1), |total, &extent| total * k.as_index(extent));
+        let whole = total.literal().is_some_and(|n| n.to_i64() % threads == 0);
+        let len = if whole {
+            total / threads
+        } else {
+            (total - number + (threads - 1)) / threads
+        };
+        let turn = k.val(|s| s.b.open_loop(LoopKind::Serial, 0, len.value));
+        let at = turn * threads + number;
+        body(&k.digits(at, extents));
+        k.emit(|s| s.b.close());
+    }
+
+    /// Combines a value for each number of a range by an associative operation, in an order that depends on the number of
+    /// threads alone. All threads get the result.
+    #[track_caller]
+    pub fn reduce(
+        self,
+        op: BinaryOp,
+        span: impl Span<'k>,
+        value: impl FnOnce(Val<'k>) -> Val<'k>,
+    ) -> Val<'k> {
+        let k = self.k;
+        let (start, end) = span.bounds(k);
+        let len = match start {
+            Some(start) => (end - start).maximum(0),
+            None => end,
+        };
+        k.primitive(|| {
+            let part = self.phase("reduce", || {
+                let patch = k.accumulator();
+                self.spread(&[len], |at| {
+                    let at = start.map_or(at[0], |start| start + at[0]);
+                    let value = k.of_program(|| value(at));
+                    k.complete(&patch, op, value.dtype());
+                    let var = patch.var(k);
+                    var.set(var.get().binary(op, value));
+                });
+                patch.var(k).get()
+            });
+            self.combine(op, part)
+        })
+    }
+
+    /// Combines the values that threads have; all get the result.
+    #[track_caller]
+    pub(super) fn combine(self, op: BinaryOp, part: Val<'k>) -> Val<'k> {
+        let (k, threads) = (self.k, self.threads());
+        let Some(number) = self.number() else { return part };
+        let lanes = self.lanes();
+        let mut value = part;
+        let mut left = threads;
+        if lanes > 1 {
+            let mut by = lanes / 2;
+            while by > 0 {
+                value = value.binary(op, k.shuffle(ShuffleKind::Xor, value, k.index(by as i64)));
+                by /= 2;
+            }
+            left = threads / lanes;
+        }
+        if left == 1 {
+            return value;
+        }
+        let parts = self.shared([left], part.dtype());
+        self.phase("reduce", || {
+            if lanes > 1 {
+                let at = number / lanes as i64;
+                k.when((number % lanes as i64).eq(0), || parts.set(at, value));
+            } else {
+                parts.set(number, value);
+            }
+        });
+        let few = 1 << (left.ilog2() / 2);
+        let (parts, n) = if left > 16 {
+            let sums = self.shared([few], part.dtype());
+            let each = left / few;
+            self.phase("reduce", || {
+                k.when(number.lt(few), || {
+                    let first = parts.at(number);
+                    let sum = k.fold(1..each, first, |sum, i| {
+                        sum.binary(op, parts.at(i * few + number))
+                    });
+                    sums.set(number, sum);
+                });
+            });
+            (sums, few)
+        } else {
+            (parts, left)
+        };
+        self.phase("reduce", || {
+            let first = parts.at(0);
+            k.fold(1..n, first, |sum, i| sum.binary(op, parts.at(i)))
+        })
+    }
+
+    /// Threads of a subgroup whose values are exchanged without storage; 1 if there are none of a known number.
+    fn lanes(self) -> usize {
+        let (least, most) = self.k.caps().subgroup;
+        let lanes = most as usize;
+        let known = least == most && lanes.is_power_of_two();
+        if known && lanes <= self.threads() { lanes } else { 1 }
+    }
+
+    /// Runs a scan along a range: `emit` gets each number, the combination of the values before it and that with its
+    /// own. All threads get the combination of all.
+    #[track_caller]
+    pub fn scan(
+        self,
+        op: BinaryOp,
+        span: impl Span<'k>,
+        dtype: DType,
+        value: impl FnOnce(Val<'k>) -> Val<'k>,
+        emit: impl FnOnce(Val<'k>, Val<'k>, Val<'k>),
+    ) -> Val<'k> {
+        let (k, bounds) = (self.k, span.bounds(self.k));
+        k.primitive(|| self.scanned(op, bounds, dtype, value, emit))
+    }
+
+    #[track_caller]
+    fn scanned(
+        self,
+        op: BinaryOp,
+        (start, end): (Option<Val<'k>>, Val<'k>),
+        dtype: DType,
+        value: impl FnOnce(Val<'k>) -> Val<'k>,
+        emit: impl FnOnce(Val<'k>, Val<'k>, Val<'k>),
+    ) -> Val<'k> {
+        let k = self.k;
+        let value = |at| k.of_program(|| value(at));
+        let emit = |at, before, after| k.of_program(|| emit(at, before, after));
+        let len = start.map_or(end, |start| (end - start).maximum(0));
+        let from = |at: Val<'k>| start.map_or(at, |start| start + at);
+        let Some(identity) = op.identity(dtype) else {
+            k.fail(format_args!("`scan` by `{op}`, which has no neutral element on {dtype}"));
+            return k.value(0, dtype);
+        };
+        let identity = k.val(|s| s.b.constant(identity));
+        let carry = k.var(identity);
+        let threads = self.threads() as i64;
+        let Some(number) = self.number() else {
+            self.phase("scan", || {
+                k.for_each(len, |at| {
+                    let before = carry.get();
+                    let at = from(at);
+                    let after = before.binary(op, value(at));
+                    carry.set(after);
+                    emit(at, before, after);
+                });
+            });
+            return carry.get();
+        };
+        k.for_each(len.div_ceil(threads), |turn| {
+            let at = turn * threads + number;
+            let inside = at.lt(len);
+            let own = k.var(identity);
+            self.phase("scan", || k.when(inside, || own.set(value(from(at)))));
+            let own = own.get();
+            let (before, all) = self.before(op, own, identity);
+            let before = carry.get().binary(op, before);
+            self.phase("scan", || {
+                k.when(inside, || emit(from(at), before, before.binary(op, own)));
+            });
+            carry.set(carry.get().binary(op, all));
+        });
+        carry.get()
+    }
+
+    /// The combination of the values of the threads before each, and of all.
+    #[track_caller]
+    fn before(self, op: BinaryOp, own: Val<'k>, identity: Val<'k>) -> (Val<'k>, Val<'k>) {
+        let (k, threads) = (self.k, self.threads());
+        let Some(number) = self.number() else { return (identity, own) };
+        let lanes = self.lanes();
+        let (mut before, mut whole, mut left) = (identity, own, threads);
+        if lanes > 1 {
+            let lane = number % lanes as i64;
+            let mut sum = own;
+            let mut by = 1;
+            while by < lanes {
+                let other = k.shuffle(ShuffleKind::Index, sum, (lane - by as i64).maximum(0));
+                sum = lane.ge(by as i64).select(other.binary(op, sum), sum);
+                by *= 2;
+            }
+            let shifted = k.shuffle(ShuffleKind::Index, sum, (lane - 1).maximum(0));
+            before = lane.ge(1).select(shifted, identity);
+            whole = k.shuffle(ShuffleKind::Index, sum, k.index(lanes as i64 - 1));
+            left = threads / lanes;
+        }
+        if left == 1 {
+            return (before, whole);
+        }
+        let parts = self.shared([left], own.dtype());
+        let (each, at) = if lanes > 1 { (lanes as i64, number / lanes as i64) } else { (1, number) };
+        self.phase("scan", || {
+            k.when((number % each).eq(each - 1), || parts.set(at, whole));
+        });
+        // Few threads run over parts of the parts, then each over what is before its own.
+        let few = 1usize << (left.ilog2() / 2);
+        let every = left / few;
+        let sums = self.shared([few], own.dtype());
+        self.phase("scan", || {
+            k.when(number.lt(few), || {
+                let all = k.fold(0..every, identity, |sum, i| {
+                    let place = number * every + i;
+                    let next = sum.binary(op, parts.at(place));
+                    parts.set(place, sum);
+                    next
+                });
+                sums.set(number, all);
+            });
+        });
+        let (earlier, all) = self.phase("scan", || {
+            let part = at / every as i64;
+            let earlier = k.fold(k.index(0)..part, identity, |sum, i| sum.binary(op, sums.at(i)));
+            let all = k.fold(0..few, identity, |sum, i| sum.binary(op, sums.at(i)));
+            (earlier.binary(op, parts.at(at)), all)
+        });
+        (earlier.binary(op, before), all)
+    }
+}
+
+/// The ops that make a variable whose dtype is not known when it is made.
+struct Patch {
+    storage: Value,
+    init: Value,
+    store: Value,
+}
+
+impl Patch {
+    fn var<'k>(&self, k: &'k Lang) -> Var<'k> {
+        Var::of(Array::of_buffer(k, self.storage, Vec::new()))
+    }
+}
+
+impl Lang {
+    /// A variable that [`Lang::complete`] gives its dtype and first value.
+    #[track_caller]
+    fn accumulator(&self) -> Patch {
+        let ty = Type::scalar(DType::F32);
+        self.emit(|s| {
+            let storage = s.b.alloc(Storage::Register, ty, 1);
+            let zero = s.b.index(0);
+            // Not shared with other constants, since it will be another one.
+            let init = s.b.push(Op::Const { bits: 0 }, ty);
+            Patch { storage, init, store: s.b.store(storage, zero, init) }
+        })
+    }
+
+    #[track_caller]
+    fn complete(&self, patch: &Patch, op: BinaryOp, dtype: DType) {
+        let Some(identity) = op.identity(dtype) else {
+            self.fail(format_args!("`reduce` by `{op}`, which has no neutral element on {dtype}"));
+            return;
+        };
+        let ty = Type::scalar(dtype);
+        let b = &mut self.state.borrow_mut().b;
+        b.replace(patch.init, Op::Const { bits: identity.bits() }, ty);
+        for value in [patch.storage, patch.store] {
+            b.replace(value, b.op(value), ty);
+        }
+    }
+
+    /// The value of another thread of the subgroup.
+    #[track_caller]
+    fn shuffle<'k>(&'k self, kind: ShuffleKind, x: Val<'k>, lane: Val<'k>) -> Val<'k> {
+        let lane = lane.cast(DType::I32);
+        self.val(|s| {
+            let ty = s.b.ty(x.value);
+            s.b.emit(Op::Shuffle { kind, x: x.value, lane: lane.value }, ty)
+        })
+    }
+}

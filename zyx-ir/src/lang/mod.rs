@@ -1,0 +1,602 @@
+//! The kernel language: kernels as Rust closures that run once and record IR.
+//!
+//! ```
+//! use zyx_ir::lang::{Lang, Setting, record};
+//! use zyx_ir::{BinaryOp, DType};
+//!
+//! let setting = Setting { inputs: vec![DType::F32], ..Setting::default() };
+//! let softmax = record("softmax", &setting, |k: &Lang| {
+//!     let [rows, cols] = k.sizes(["rows", "cols"]);
+//!     let x = k.input("x", [rows, cols]);
+//!     let y = k.output("y", [rows, cols], x.dtype());
+//!     k.groups([rows], 256, |g, [row]| {
+//!         let max = g.reduce(BinaryOp::Max, cols, |i| x.at([row, i]));
+//!         let sum = g.reduce(BinaryOp::Add, cols, |i| (x.at([row, i]) - max).exp());
+//!         g.each(cols, |i| y.set([row, i], (x.at([row, i]) - max).exp() / sum));
+//!     });
+//! })?;
+//! assert_eq!(softmax.kernel().params().len(), 2);
+//! # Ok::<(), zyx_ir::lang::LangError>(())
+//! ```
+//!
+//! * [`Val`] is a value with operators, [`Array`] an argument or storage of the kernel, [`Var`] a variable.
+//! * [`Lang::each`] makes independent iterations, [`Lang::groups`] groups of threads ([`Group`]), whose
+//!   primitives are loops where the device has no threads that share storage.
+//! * Sizes are arguments: a recorded kernel serves all sizes. What follows from them at launch, as lengths of results and
+//!   numbers of groups, is a [`SizeExpr`].
+//!
+//! The first mistake is kept with the line of the program that made it, and is the error of [`record`]; what is recorded after it
+//! is dropped. An access whose coordinates are not shown to be inside gets a guard: outside it loads zero and stores nothing.
+//! [`Recorded::checked`] is the kernel without guards, in which the interpreter finds such accesses.
+
+mod array;
+mod control;
+mod finish;
+mod group;
+mod size;
+mod value;
+#[cfg(test)]
+mod tests;
+
+pub use array::{Array, Coordinates};
+pub use control::{Carried, Span, Var};
+pub use group::{Group, Space};
+pub use size::SizeExpr;
+pub use value::{Operand, Val};
+
+use crate::caps::Caps;
+use crate::dtype::DType;
+use crate::ir::{Access, Builder, Extents, Kernel, ParamInfo, Type, Value};
+use crate::scalar::Scalar;
+use group::Threads;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// A line of the program that a kernel is written in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Site {
+    /// The file.
+    pub file: Arc<str>,
+    /// The line, from 1 on.
+    pub line: u32,
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// What is wrong with a kernel, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("kernel `{kernel}` at {site}: {reason}")]
+pub struct LangError {
+    /// The kernel's name.
+    pub kernel: String,
+    /// What is wrong and what to do.
+    pub reason: String,
+    /// The line of the program.
+    pub site: Site,
+}
+
+/// Most elements of an array, of iterations and of groups where indices are computed in 32 bits.
+pub const SMALL: u64 = (1 << 30) - 1;
+
+/// What a kernel is recorded for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Setting {
+    /// The device.
+    pub caps: Caps,
+    /// Dtypes of the inputs, in order.
+    pub inputs: Vec<DType>,
+    /// Whether sizes may be beyond [`SMALL`].
+    pub large: bool,
+    /// For each parameter which of its values.
+    pub choices: Vec<usize>,
+}
+
+impl Default for Setting {
+    /// No inputs and the interpreter's capabilities.
+    fn default() -> Setting {
+        let caps = crate::ir::interp::caps();
+        Setting { caps, inputs: Vec::new(), large: false, choices: Vec::new() }
+    }
+}
+
+/// An argument of a recorded kernel: its name, dtype and extents.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Argument {
+    /// The name that the kernel's author gave it.
+    pub name: String,
+    /// Its dtype.
+    pub dtype: DType,
+    /// Its extents, outermost first.
+    pub shape: Vec<SizeExpr>,
+    /// What it is.
+    pub role: Role,
+}
+
+/// What an argument of a kernel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Read only.
+    Input,
+    /// Written, each element at most once.
+    Output,
+    /// Filled before the kernel runs, then changed and given back.
+    Filled(Fill),
+    /// Filled with zeros before the kernel runs, then forgotten.
+    Scratch,
+}
+
+/// What an argument holds before the kernel runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fill {
+    /// The bits of one scalar in each element.
+    Scalar(u64),
+    /// The elements of the input of this number.
+    Input(usize),
+}
+
+/// A kernel as it was recorded.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    kernel: Kernel,
+    checked: Kernel,
+    arguments: Vec<Argument>,
+    scalars: Vec<SizeExpr>,
+    sizes: Vec<String>,
+    spaces: Vec<SizeExpr>,
+    parameters: Vec<(String, Vec<usize>)>,
+    lines: Vec<u32>,
+    sites: Vec<Site>,
+}
+
+impl Recorded {
+    /// The kernel. Its buffers are the arguments by slot.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// The kernel without guards: an access outside is one of element -1.
+    pub fn checked(&self) -> &Kernel {
+        &self.checked
+    }
+
+    /// The arguments, by slot.
+    pub fn arguments(&self) -> &[Argument] {
+        &self.arguments
+    }
+
+    /// What the scalars of a launch are, by slot.
+    pub fn scalars(&self) -> &[SizeExpr] {
+        &self.scalars
+    }
+
+    /// The names of the sizes.
+    pub fn sizes(&self) -> &[String] {
+        &self.sizes
+    }
+
+    /// Numbers that have to be at most [`SMALL`] for a kernel not recorded as large.
+    pub fn spaces(&self) -> &[SizeExpr] {
+        &self.spaces
+    }
+
+    /// The parameters with their values.
+    pub fn parameters(&self) -> &[(String, Vec<usize>)] {
+        &self.parameters
+    }
+
+    /// The line of the program that an op of [`Recorded::checked`] comes from.
+    pub fn site(&self, value: Value) -> Option<&Site> {
+        self.sites.get(*self.lines.get(value.idx())? as usize)
+    }
+}
+
+/// Records the kernel that a closure writes.
+///
+/// # Errors
+/// The first mistake with its line: operands of different dtypes, wrong numbers of coordinates, groups within groups, and what
+/// the verifier of kernels finds.
+pub fn record(
+    name: &str,
+    setting: &Setting,
+    write: impl FnOnce(&Lang),
+) -> Result<Recorded, LangError> {
+    let lang = Lang::new(name, setting);
+    write(&lang);
+    finish::finish(lang)
+}
+
+/// A kernel being recorded: what the closure of a kernel is given.
+pub struct Lang {
+    name: String,
+    setting: Setting,
+    state: RefCell<State>,
+    /// The line of what is recorded, where it is not that of a caller in Rust.
+    line: RefCell<Option<Site>>,
+    /// The line of the primitive that is being recorded.
+    primitive: RefCell<Option<Site>>,
+}
+
+impl fmt::Debug for Lang {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.state.borrow().b.kernel())
+    }
+}
+
+/// An access by coordinates.
+struct Place {
+    access: Value,
+    /// The coordinates with the extents.
+    digits: Vec<(Value, Value)>,
+}
+
+struct State {
+    b: Builder,
+    error: Option<LangError>,
+    /// What scalars are, by slot, and the values that they are.
+    scalars: Vec<(SizeExpr, Value)>,
+    sizes: Vec<String>,
+    spaces: Vec<SizeExpr>,
+    arguments: Vec<Argument>,
+    parameters: Vec<(String, Vec<usize>)>,
+    inputs: usize,
+    places: Vec<Place>,
+    lines: Vec<u32>,
+    sites: Vec<Site>,
+    known_sites: FxHashMap<Site, u32>,
+    threads: Option<Threads>,
+    /// Loops that are open over iterations in any order.
+    parallel: Vec<Value>,
+    /// Barriers that turned out not to be needed.
+    unneeded: Vec<Value>,
+}
+
+impl Lang {
+    fn new(name: &str, setting: &Setting) -> Lang {
+        let state = State {
+            b: Builder::new(name),
+            error: None,
+            scalars: Vec::new(),
+            sizes: Vec::new(),
+            spaces: Vec::new(),
+            arguments: Vec::new(),
+            parameters: Vec::new(),
+            inputs: 0,
+            places: Vec::new(),
+            lines: Vec::new(),
+            sites: Vec::new(),
+            known_sites: FxHashMap::default(),
+            threads: None,
+            parallel: Vec::new(),
+            unneeded: Vec::new(),
+        };
+        Lang {
+            name: name.to_owned(),
+            setting: setting.clone(),
+            state: RefCell::new(state),
+            line: RefCell::new(None),
+            primitive: RefCell::new(None),
+        }
+    }
+
+    /// Makes what follows come from this line, until it is called with another one or `None`: for kernels that are not
+    /// written in Rust.
+    pub fn set_site(&self, site: Option<Site>) {
+        *self.line.borrow_mut() = site;
+    }
+
+    /// Keeps a mistake, if it is the first.
+    #[track_caller]
+    pub fn fail(&self, reason: impl fmt::Display) {
+        self.fail_at(self.here(), reason.to_string());
+    }
+
+    fn fail_at(&self, site: Site, reason: String) {
+        let kernel = self.name.clone();
+        let error = &mut self.state.borrow_mut().error;
+        error.get_or_insert(LangError { kernel, reason, site });
+    }
+
+    /// Whether there was a mistake already.
+    pub fn has_failed(&self) -> bool {
+        self.state.borrow().error.is_some()
+    }
+
+    #[track_caller]
+    fn here(&self) -> Site {
+        let given = self.line.borrow().clone().or_else(|| self.primitive.borrow().clone());
+        let caller = Location::caller();
+        given.unwrap_or_else(|| Site { file: caller.file().into(), line: caller.line() })
+    }
+
+    /// Records what a primitive is made of: all of it comes from the line of the caller.
+    #[track_caller]
+    fn primitive<R>(&self, write: impl FnOnce() -> R) -> R {
+        let site = self.here();
+        let before = self.primitive.replace(Some(site));
+        let result = write();
+        self.primitive.replace(before);
+        result
+    }
+
+    /// Records what a program wrote within a primitive.
+    fn of_program<R>(&self, write: impl FnOnce() -> R) -> R {
+        let before = self.primitive.replace(None);
+        let result = write();
+        self.primitive.replace(before);
+        result
+    }
+
+    /// Records ops, which come from the caller's line.
+    #[track_caller]
+    fn emit<R>(&self, write: impl FnOnce(&mut State) -> R) -> R {
+        let site = self.here();
+        let state = &mut *self.state.borrow_mut();
+        let next = state.sites.len() as u32;
+        let line = *state.known_sites.entry(site.clone()).or_insert(next);
+        if line == next {
+            state.sites.push(site);
+        }
+        let result = write(state);
+        state.lines.resize(state.b.kernel().ops().len(), line);
+        result
+    }
+
+    #[track_caller]
+    fn val(&self, write: impl FnOnce(&mut State) -> Value) -> Val<'_> {
+        Val { k: self, value: self.emit(write) }
+    }
+
+    fn ty(&self, value: Value) -> Type {
+        self.state.borrow().b.ty(value)
+    }
+
+    /// What the kernel is recorded for.
+    pub fn caps(&self) -> &Caps {
+        &self.setting.caps
+    }
+
+    /// A literal of a dtype.
+    #[track_caller]
+    pub fn value<'k>(&'k self, literal: impl Operand<'k>, dtype: DType) -> Val<'k> {
+        literal.val(self, dtype).cast(dtype)
+    }
+
+    /// A literal index (`i64`).
+    #[track_caller]
+    pub fn index(&self, x: i64) -> Val<'_> {
+        self.val(|s| s.b.index(x))
+    }
+
+    /// A size: a number that is not known before the kernel is called. It is the extent of some input, or is given by the
+    /// caller.
+    #[track_caller]
+    pub fn size(&self, name: &str) -> Val<'_> {
+        let known = self.state.borrow().sizes.iter().position(|size| size == name);
+        let number = known.unwrap_or_else(|| {
+            let sizes = &mut self.state.borrow_mut().sizes;
+            sizes.push(name.to_owned());
+            sizes.len() - 1
+        });
+        self.scalar(SizeExpr::Size(number))
+    }
+
+    /// Several sizes.
+    #[track_caller]
+    pub fn sizes<const N: usize>(&self, names: [&str; N]) -> [Val<'_>; N] {
+        names.map(|name| self.size(name))
+    }
+
+    /// A number of the author's choice among these, the first unless the caller, or the tuner, chooses another: as the
+    /// extent of a tile.
+    #[track_caller]
+    pub fn parameter(&self, name: &str, values: &[usize]) -> usize {
+        let mut state = self.state.borrow_mut();
+        let number = state.parameters.len();
+        state.parameters.push((name.to_owned(), values.to_vec()));
+        drop(state);
+        let choice = self.setting.choices.get(number).copied().unwrap_or(0);
+        match values.get(choice) {
+            Some(&value) => value,
+            None => {
+                self.fail(format_args!("parameter `{name}` has no value number {choice}"));
+                1
+            }
+        }
+    }
+
+    /// The scalar argument that is this number at launch.
+    #[track_caller]
+    fn scalar(&self, expr: SizeExpr) -> Val<'_> {
+        if let SizeExpr::Literal(x) = expr {
+            return self.index(x);
+        }
+        let known = self.state.borrow().scalars.iter().find(|x| x.0 == expr).map(|x| x.1);
+        if let Some(value) = known {
+            return Val { k: self, value };
+        }
+        let most = if self.setting.large { i64::MAX } else { SMALL as i64 };
+        self.val(|s| {
+            let value = s.b.var(DType::I64, 0, most);
+            s.scalars.push((expr, value));
+            value
+        })
+    }
+
+    /// The scalar argument that is this value, which follows from sizes. A literal stays one.
+    #[track_caller]
+    fn derived<'k>(&'k self, x: impl Operand<'k>, what: &str) -> (SizeExpr, Val<'k>) {
+        let x = x.val(self, DType::I64);
+        let expr = {
+            let state = self.state.borrow();
+            SizeExpr::of(state.b.kernel(), x.value, &state.scalars)
+        };
+        match expr {
+            Some(expr) => (expr.clone(), self.scalar(expr)),
+            None => {
+                self.fail(format_args!("{what} must follow from sizes and literals alone"));
+                (SizeExpr::Literal(1), self.index(1))
+            }
+        }
+    }
+
+    /// The next input, with the caller's dtype.
+    #[track_caller]
+    pub fn input<'k, const N: usize>(
+        &'k self,
+        name: &str,
+        shape: [impl Operand<'k>; N],
+    ) -> Array<'k> {
+        let shape: Vec<Val<'k>> = shape.map(|x| x.val(self, DType::I64)).into();
+        self.input_of(name, &shape)
+    }
+
+    /// As [`Lang::input`], of any number of axes.
+    #[track_caller]
+    pub fn input_of<'k>(&'k self, name: &str, shape: &[Val<'k>]) -> Array<'k> {
+        let number = self.state.borrow().inputs;
+        self.state.borrow_mut().inputs += 1;
+        let dtype = match self.setting.inputs.get(number) {
+            Some(&dtype) => dtype,
+            None => {
+                let given = self.setting.inputs.len();
+                self.fail(format_args!("input `{name}` is number {number}, the caller gave {given}"));
+                DType::F32
+            }
+        };
+        self.argument(name, dtype, shape, Role::Input)
+    }
+
+    /// A result of this shape and dtype, each element of which is stored at most once.
+    #[track_caller]
+    pub fn output<'k, const N: usize>(
+        &'k self,
+        name: &str,
+        shape: [impl Operand<'k>; N],
+        dtype: DType,
+    ) -> Array<'k> {
+        let shape: Vec<Val<'k>> = shape.map(|x| x.val(self, DType::I64)).into();
+        self.output_of(name, &shape, dtype)
+    }
+
+    /// As [`Lang::output`], of any number of axes.
+    #[track_caller]
+    pub fn output_of<'k>(&'k self, name: &str, shape: &[Val<'k>], dtype: DType) -> Array<'k> {
+        self.argument(name, dtype, shape, Role::Output)
+    }
+
+    /// A result all elements of which are `fill` before the kernel runs. It may be read, changed, and changed atomically.
+    #[track_caller]
+    pub fn output_filled<'k, const N: usize>(
+        &'k self,
+        name: &str,
+        shape: [impl Operand<'k>; N],
+        dtype: DType,
+        fill: impl Into<Scalar>,
+    ) -> Array<'k> {
+        let shape: Vec<Val<'k>> = shape.map(|x| x.val(self, DType::I64)).into();
+        let bits = fill.into().cast(dtype).bits();
+        self.argument(name, dtype, &shape, Role::Filled(Fill::Scalar(bits)))
+    }
+
+    /// A result that is a copy of an input before the kernel runs. It may be read, changed, and changed atomically.
+    #[track_caller]
+    pub fn output_from<'k>(&'k self, name: &str, input: &Array<'k>) -> Array<'k> {
+        let number = input.slot().filter(|&slot| {
+            self.state.borrow().arguments[usize::from(slot)].role == Role::Input
+        });
+        let Some(number) = number else {
+            self.fail(format_args!("`{name}` must begin as an input"));
+            return input.clone();
+        };
+        let before = self.state.borrow().arguments[..usize::from(number)].to_vec();
+        let number = before.iter().filter(|argument| argument.role == Role::Input).count();
+        let shape = input.shape();
+        self.argument(name, input.dtype(), &shape, Role::Filled(Fill::Input(number)))
+    }
+
+    /// Memory of zeros that the kernel alone sees, as counters that groups share.
+    #[track_caller]
+    pub fn scratch<'k, const N: usize>(
+        &'k self,
+        name: &str,
+        shape: [impl Operand<'k>; N],
+        dtype: DType,
+    ) -> Array<'k> {
+        let shape: Vec<Val<'k>> = shape.map(|x| x.val(self, DType::I64)).into();
+        self.argument(name, dtype, &shape, Role::Scratch)
+    }
+
+    #[track_caller]
+    fn argument<'k>(
+        &'k self,
+        name: &str,
+        dtype: DType,
+        shape: &[Val<'k>],
+        role: Role,
+    ) -> Array<'k> {
+        if self.state.borrow().b.depth() > 0 {
+            self.fail(format_args!("`{name}` is declared within a loop: declare it before"));
+        }
+        if shape.len() >= Extents::MOST {
+            self.fail(format_args!("`{name}` has {} axes, of {}", shape.len(), Extents::MOST - 1));
+        }
+        let what = format!("an extent of `{name}`");
+        let mut derived: Vec<(SizeExpr, Val<'k>)> =
+            shape.iter().map(|&extent| self.derived(extent, &what)).collect();
+        let exprs: Vec<SizeExpr> = derived.iter().map(|x| x.0.clone()).collect();
+        // A literal extent is a scalar, too: the verifier knows no other.
+        for (expr, extent) in &mut derived {
+            if let SizeExpr::Literal(x) = *expr {
+                *extent = self.fixed(x);
+            }
+        }
+        if derived.is_empty() {
+            derived.push((SizeExpr::Literal(1), self.fixed(1)));
+        }
+        let slots: Vec<u16> = derived.iter().map(|x| self.slot_of(x.1.value)).collect();
+        let access = match role {
+            Role::Input => Access::Read,
+            Role::Output => Access::Write,
+            Role::Filled(_) | Role::Scratch => Access::ReadWrite,
+        };
+        let most = if self.setting.large { i64::MAX as u64 / 16 } else { SMALL };
+        let extents = Extents::of(&slots);
+        let buffer = self.emit(|s| {
+            let product = exprs.iter().cloned().reduce(SizeExpr::times);
+            s.spaces.extend(product);
+            let argument = Argument { name: name.to_owned(), dtype, shape: exprs, role };
+            s.arguments.push(argument);
+            s.b.declare(ParamInfo { dtype, len: most, access, open: false, extents })
+        });
+        let extents = derived.iter().take(shape.len()).map(|x| x.1).collect();
+        Array::of_buffer(self, buffer, extents)
+    }
+
+    /// The scalar argument that is this literal.
+    #[track_caller]
+    fn fixed(&self, x: i64) -> Val<'_> {
+        let expr = SizeExpr::Literal(x);
+        let known = self.state.borrow().scalars.iter().find(|x| x.0 == expr).map(|x| x.1);
+        let value = known.unwrap_or_else(|| {
+            self.emit(|s| {
+                let value = s.b.var(DType::I64, x, x);
+                s.scalars.push((expr, value));
+                value
+            })
+        });
+        Val { k: self, value }
+    }
+
+    fn slot_of(&self, value: Value) -> u16 {
+        let state = self.state.borrow();
+        let slot = state.scalars.iter().position(|x| x.1 == value);
+        slot.expect("invariant: extents are scalars") as u16
+    }
+}

@@ -1,0 +1,350 @@
+//! Values with operators.
+
+use super::Lang;
+use crate::dtype::{DType, DTypeSet};
+use crate::ir::{Op, Type, Value};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::scalar::Scalar;
+use std::ops;
+
+/// A value of a kernel being recorded: a scalar of some dtype. Operators and methods have the names and the meaning of a
+/// tensor's; a literal beside it takes its dtype, and operands of two dtypes are an error.
+#[derive(Clone, Copy)]
+pub struct Val<'k> {
+    pub(super) k: &'k Lang,
+    pub(super) value: Value,
+}
+
+/// What an operator takes beside a [`Val`]: a value, or a literal, which takes the other operand's dtype.
+pub trait Operand<'k>: Copy {
+    /// The value, of this dtype if it is a literal.
+    fn val(self, k: &'k Lang, dtype: DType) -> Val<'k>;
+}
+
+impl<'k> Operand<'k> for Val<'k> {
+    fn val(self, _: &'k Lang, _: DType) -> Val<'k> {
+        self
+    }
+}
+
+/// The literal `x` of a dtype that holds it.
+#[track_caller]
+fn literal(k: &Lang, x: Scalar, dtype: DType) -> Val<'_> {
+    let of = x.cast(dtype);
+    let whole = x.to_f64().fract() == 0.0;
+    if x.dtype().is_float() && !dtype.is_float() && !whole {
+        k.fail(format_args!("the literal {x} is no {dtype}: cast the other operand"));
+    }
+    k.val(|s| s.b.constant(of))
+}
+
+macro_rules! literals {
+    ($($ty:ty)*) => {$(
+        impl<'k> Operand<'k> for $ty {
+            #[track_caller]
+            fn val(self, k: &'k Lang, dtype: DType) -> Val<'k> {
+                literal(k, Scalar::from(self), dtype)
+            }
+        }
+    )*};
+}
+
+literals!(i32 i64 u32 f32 f64 bool);
+
+impl<'k> Operand<'k> for usize {
+    #[track_caller]
+    fn val(self, k: &'k Lang, dtype: DType) -> Val<'k> {
+        literal(k, Scalar::from(self as i64), dtype)
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $op:ident;)*) => {$(
+        impl<'k, T: Operand<'k>> ops::$trait<T> for Val<'k> {
+            type Output = Val<'k>;
+
+            #[track_caller]
+            fn $method(self, other: T) -> Val<'k> {
+                self.binary(BinaryOp::$op, other)
+            }
+        }
+
+        operators!(@left $trait $method $op: i32 i64 f32 f64);
+    )*};
+    (@left $trait:ident $method:ident $op:ident: $($ty:ty)*) => {$(
+        impl<'k> ops::$trait<Val<'k>> for $ty {
+            type Output = Val<'k>;
+
+            #[track_caller]
+            fn $method(self, other: Val<'k>) -> Val<'k> {
+                self.val(other.k, other.dtype()).binary(BinaryOp::$op, other)
+            }
+        }
+    )*};
+}
+
+operators! {
+    Add add Add;
+    Sub sub Sub;
+    Mul mul Mul;
+    Div div Div;
+    Rem rem Rem;
+    BitAnd bitand And;
+    BitOr bitor Or;
+    BitXor bitxor Xor;
+    Shl shl Shl;
+    Shr shr Shr;
+}
+
+impl<'k> ops::Neg for Val<'k> {
+    type Output = Val<'k>;
+
+    #[track_caller]
+    fn neg(self) -> Val<'k> {
+        self.unary(UnaryOp::Neg)
+    }
+}
+
+impl<'k> ops::Not for Val<'k> {
+    type Output = Val<'k>;
+
+    #[track_caller]
+    fn not(self) -> Val<'k> {
+        self.unary(UnaryOp::Not)
+    }
+}
+
+macro_rules! unary_methods {
+    ($($(#[$doc:meta])* $method:ident $op:ident;)*) => {$(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $method(self) -> Val<'k> {
+            self.unary(UnaryOp::$op)
+        }
+    )*};
+}
+
+macro_rules! binary_methods {
+    ($($(#[$doc:meta])* $method:ident $op:ident;)*) => {$(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $method(self, other: impl Operand<'k>) -> Val<'k> {
+            self.binary(BinaryOp::$op, other)
+        }
+    )*};
+}
+
+impl<'k> Val<'k> {
+    /// Its dtype.
+    pub fn dtype(self) -> DType {
+        self.k.ty(self.value).dtype
+    }
+
+    /// Its dtype where it is a float, else `f32`: what means and exponentials of it are computed in.
+    pub fn float_dtype(self) -> DType {
+        if self.dtype().is_float() { self.dtype() } else { DType::F32 }
+    }
+
+    /// Whether the value is a literal, and which.
+    pub fn literal(self) -> Option<Scalar> {
+        self.k.state.borrow().b.as_constant(self.value)
+    }
+
+    #[track_caller]
+    fn domain(self, set: DTypeSet, name: &str) -> bool {
+        let dtype = self.dtype();
+        if !set.contains(dtype) {
+            self.k.fail(format_args!("`{name}` is not defined on {dtype}: cast the operand"));
+        }
+        set.contains(dtype)
+    }
+
+    /// A unary operation of the table.
+    #[track_caller]
+    pub fn unary(self, op: UnaryOp) -> Val<'k> {
+        if !self.domain(op.domain(), op.name()) {
+            return self;
+        }
+        self.k.val(|s| s.b.unary(op, self.value))
+    }
+
+    /// A binary operation of the table.
+    #[track_caller]
+    pub fn binary(self, op: BinaryOp, other: impl Operand<'k>) -> Val<'k> {
+        let other = other.val(self.k, self.dtype());
+        let result = op.result(self.dtype());
+        if self.dtype() != other.dtype() {
+            let (x, y) = (self.dtype(), other.dtype());
+            self.k.fail(format_args!("`{op}` of {x} and {y}: cast one of them"));
+        } else if self.domain(op.domain(), op.name()) {
+            return self.k.val(|s| s.b.binary(op, self.value, other.value));
+        }
+        self.k.val(|s| s.b.constant(Scalar::from_i64(result, 0)))
+    }
+
+    unary_methods! {
+        /// Absolute value.
+        abs Abs;
+        /// Reciprocal.
+        recip Recip;
+        /// Square root.
+        sqrt Sqrt;
+        /// Base-e exponential.
+        exp Exp;
+        /// Base-2 exponential.
+        exp2 Exp2;
+        /// `exp(x) - 1`.
+        expm1 Expm1;
+        /// Natural logarithm.
+        log Log;
+        /// Base-2 logarithm.
+        log2 Log2;
+        /// `log(1 + x)`.
+        log1p Log1p;
+        /// Sine, radians.
+        sin Sin;
+        /// Cosine, radians.
+        cos Cos;
+        /// Tangent, radians.
+        tan Tan;
+        /// Arc sine, radians.
+        asin Asin;
+        /// Arc cosine, radians.
+        acos Acos;
+        /// Arc tangent, radians.
+        atan Atan;
+        /// Hyperbolic sine.
+        sinh Sinh;
+        /// Hyperbolic cosine.
+        cosh Cosh;
+        /// Hyperbolic tangent.
+        tanh Tanh;
+        /// Error function.
+        erf Erf;
+        /// Largest integer not above.
+        floor Floor;
+        /// Smallest integer not below.
+        ceil Ceil;
+        /// Nearest integer, ties to even.
+        round Round;
+        /// Integer part.
+        trunc Trunc;
+    }
+
+    binary_methods! {
+        /// Power.
+        pow Pow;
+        /// Angle of the point `(other, self)`, radians.
+        atan2 Atan2;
+        /// The larger one; NaN if either is.
+        maximum Max;
+        /// The smaller one; NaN if either is.
+        minimum Min;
+        /// Whether it is less.
+        lt Lt;
+        /// Whether it is less or equal.
+        le Le;
+        /// Whether they are equal.
+        eq Eq;
+        /// Whether they are not.
+        ne Ne;
+    }
+
+    /// Whether it is greater.
+    #[track_caller]
+    pub fn gt(self, other: impl Operand<'k>) -> Val<'k> {
+        other.val(self.k, self.dtype()).lt(self)
+    }
+
+    /// Whether it is greater or equal.
+    #[track_caller]
+    pub fn ge(self, other: impl Operand<'k>) -> Val<'k> {
+        other.val(self.k, self.dtype()).le(self)
+    }
+
+    /// `1 / (1 + exp(-x))`.
+    #[track_caller]
+    pub fn sigmoid(self) -> Val<'k> {
+        ((-self).exp() + 1.0).recip()
+    }
+
+    /// `x`, or 0 where it is negative.
+    #[track_caller]
+    pub fn relu(self) -> Val<'k> {
+        self.maximum(0)
+    }
+
+    /// `x * x`.
+    #[track_caller]
+    pub fn square(self) -> Val<'k> {
+        self * self
+    }
+
+    /// `self` within bounds.
+    #[track_caller]
+    pub fn clamp(self, min: impl Operand<'k>, max: impl Operand<'k>) -> Val<'k> {
+        self.maximum(min).minimum(max)
+    }
+
+    /// The quotient rounded up, of integers that are not negative.
+    #[track_caller]
+    pub fn div_ceil(self, by: impl Operand<'k>) -> Val<'k> {
+        let by = by.val(self.k, self.dtype());
+        (self + (by - 1)) / by
+    }
+
+    /// `self * y + z`, rounded once where the device can.
+    #[track_caller]
+    pub fn mul_add(self, y: impl Operand<'k>, z: impl Operand<'k>) -> Val<'k> {
+        let dtype = self.dtype();
+        let [y, z] = [y.val(self.k, dtype), z.val(self.k, dtype)];
+        if [y.dtype(), z.dtype()] != [dtype; 2] || !dtype.is_float() {
+            return self * y + z;
+        }
+        self.k.val(|s| s.b.ternary(TernaryOp::MulAdd, self.value, y.value, z.value))
+    }
+
+    /// `x` where this `bool` holds, else `y`.
+    #[track_caller]
+    pub fn select(self, x: impl Operand<'k>, y: impl Operand<'k>) -> Val<'k> {
+        // One of both may be a literal.
+        let x = x.val(self.k, y.val(self.k, DType::F32).dtype());
+        let y = y.val(self.k, x.dtype());
+        if self.dtype() != DType::Bool || x.dtype() != y.dtype() {
+            let [c, x, y] = [self, x, y].map(Val::dtype);
+            self.k.fail(format_args!("`select` by {c} of {x} and {y}: bool and equal dtypes"));
+            return self.k.val(|s| s.b.constant(Scalar::from_i64(x, 0)));
+        }
+        self.k.val(|s| s.b.select(self.value, x.value, y.value))
+    }
+
+    /// Conversion to a dtype, as a tensor's.
+    #[track_caller]
+    pub fn cast(self, dtype: DType) -> Val<'k> {
+        self.k.val(|s| s.b.cast(dtype, self.value))
+    }
+
+    /// The bits as a dtype of equal width.
+    #[track_caller]
+    pub fn bitcast(self, dtype: DType) -> Val<'k> {
+        if dtype.bits() != self.dtype().bits() {
+            self.k.fail(format_args!("`bitcast` of {} to {dtype}: equal widths", self.dtype()));
+            return self.cast(dtype);
+        }
+        self.k.val(|s| s.b.bitcast(dtype, self.value))
+    }
+
+    pub(super) fn op(self) -> Op {
+        self.k.state.borrow().b.op(self.value)
+    }
+
+    pub(super) fn ty(self) -> Type {
+        self.k.ty(self.value)
+    }
+}
+
+impl std::fmt::Debug for Val<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} : {} = {:?}", self.value, self.ty(), self.op())
+    }
+}
