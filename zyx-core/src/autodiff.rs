@@ -368,6 +368,14 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
             let reason = "a transform in one kernel has the gradient of the method it is made by";
             Err(Tensor::argument_error("grad", reason.to_owned()))
         }
+        Op::Kernel(call) => {
+            let reason = format!(
+                "the kernel `{}` has no gradient: give it a rule by `Kernel::with_gradient`, or detach its inputs",
+                call.name()
+            );
+            Err(Tensor::argument_error("grad", reason))
+        }
+        Op::Operands { .. } => Ok([None, None, None]),
         Op::Copy => only(dy.to_device(x.device())?),
         // `pull_back` applies rules, which may have more inputs than a node has sources.
         Op::Alias(_) | Op::Within(_) => Ok([None, None, None]),

@@ -9,6 +9,7 @@ use crate::origin;
 use crate::shape::Shape;
 use std::fmt;
 use std::panic::Location;
+use zyx_ir::lang::LangError;
 
 /// The result of a public call that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -107,6 +108,9 @@ pub enum Error {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// A kernel that somebody wrote is wrong: at a line of the program.
+    #[error(transparent)]
+    Kernel(#[from] LangError),
     /// A kernel did not compile: a limit of the device, or a bug of ours.
     #[error(transparent)]
     Compile(#[from] CompileError),

@@ -9,6 +9,13 @@
 //! ([`shape`]), devices ([`hal`], [`runtime`]), graphs, schedules, tensors ([`tensor`]) and gradients.
 #![forbid(unsafe_code)]
 
+/// Kernels that programs write; see [`kernel::Kernel`].
+pub mod kernel {
+    pub use crate::tensor::{Kernel, KernelGradient};
+    pub use zyx_ir::lang::*;
+    pub use zyx_ir::ops::{BinaryOp, UnaryOp};
+}
+
 pub mod autodiff;
 mod clock;
 pub mod error;
@@ -27,8 +34,8 @@ pub mod testing;
 
 #[doc(inline)]
 pub use zyx_ir::{
-    affine, cmath, codegen, decompose, dtype, ir, legalize, ops, passes, prepare, scalar, threads,
-    tune,
+    affine, cmath, codegen, decompose, dtype, ir, lang, legalize, ops, passes, prepare, scalar,
+    threads, tune,
 };
 
 pub use dtype::{Class, DType, DTypeSet, Element};

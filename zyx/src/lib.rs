@@ -50,6 +50,8 @@ pub use zyx_core::Trace;
 #[doc(inline)]
 pub use zyx_core::einsum;
 #[doc(inline)]
+pub use zyx_core::kernel;
+#[doc(inline)]
 pub use zyx_core::{
     Attention, Axes, BatchNorm, CallNote, Class, Conv1dOptions, Conv2dOptions, Conv3dOptions,
     ConvTransposeOptions, CrossEntropy, Ctc, DType, Device, DeviceInfo, DeviceKind, EinsumPath,

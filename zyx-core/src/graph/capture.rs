@@ -1,6 +1,6 @@
 //! From tensors to a graph, without recursion.
 
-use super::{CaptureOrder, Graph, Node, NodeId, Op};
+use super::{CaptureOrder, Graph, KernelCall, Node, NodeId, Op};
 use crate::runtime::Buffer;
 use crate::shape::Shape;
 use crate::tensor::{History, Tensor};
@@ -265,6 +265,7 @@ impl Capture {
                 Node::Argument { slot: self.bindings.arguments.len() as u32 - 1 }
             }
             Op::Pad(list) => Node::Pad { x, list: self.list(list.as_slice().into()) },
+            Op::Kernel(call) => self.call(call),
             Op::Shrink(starts) => {
                 let list = self.list(starts.iter().map(|&start| (start, 0)).collect());
                 Node::Shrink { x, list }
@@ -306,6 +307,19 @@ impl Capture {
         }
         self.last_shape = Some((shape.clone(), id));
         id
+    }
+
+    /// The node of a kernel that somebody wrote.
+    fn call(&mut self, call: &Arc<KernelCall>) -> Node {
+        let calls = &mut self.graph.calls;
+        let known = calls.iter().position(|known| known == call);
+        let number = known.unwrap_or_else(|| {
+            calls.push(call.clone());
+            calls.len() - 1
+        });
+        let n = call.sources();
+        let y = if n > 1 { NodeId(1) } else { NodeId(0) };
+        Node::Kernel { n, call: number as u32, x: NodeId(0), y }
     }
 
     fn list(&mut self, list: Arc<[(usize, usize)]>) -> u32 {

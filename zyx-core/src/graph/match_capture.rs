@@ -242,8 +242,11 @@ impl Follow<'_> {
                         Ok(own[0])
                     }
                     Op::Within(_) => Ok(own[0]),
-                    Op::Const { literal: false, .. } | Op::Pad(_) | Op::Shrink(_) => {
-                        let node = self.special(&expr.op, own[0])?;
+                    Op::Const { literal: false, .. }
+                    | Op::Pad(_)
+                    | Op::Shrink(_)
+                    | Op::Kernel(_) => {
+                        let node = self.special(&expr.op, own)?;
                         self.compare(tensor, |expected| *expected == node)
                     }
                     op => self.compare(tensor, |expected| expected.is_plain(op, own)),
@@ -271,7 +274,7 @@ impl Follow<'_> {
     }
 
     /// The node of an op that has an entry in a table.
-    fn special(&mut self, op: &Op, x: NodeId) -> Result<Node, Stop> {
+    fn special(&mut self, op: &Op, [x, y, _]: [NodeId; 3]) -> Result<Node, Stop> {
         let expected = self.order.get(self.at).map(|&id| self.graph.node(id));
         match (op, expected) {
             (Op::Const { bits, .. }, _) => {
@@ -287,6 +290,11 @@ impl Follow<'_> {
                 if self.places.matches(self.graph, list, starts.iter().map(|&x| (x, 0))) =>
             {
                 Ok(Node::Shrink { x, list })
+            }
+            (Op::Kernel(call), Some(Node::Kernel { call: expected, .. }))
+                if self.graph.calls[expected as usize] == *call =>
+            {
+                Ok(Node::Kernel { n: call.sources(), call: expected, x, y })
             }
             _ => Err(Stop::Differs),
         }

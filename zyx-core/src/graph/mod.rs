@@ -9,6 +9,7 @@ mod capture;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod eval;
 pub(crate) mod fourier;
+mod kernel;
 mod last_use;
 mod match_capture;
 mod op;
@@ -20,6 +21,7 @@ mod scatter;
 mod split;
 
 pub(crate) use capture::{Bindings, capture, capture_function, capture_with_order};
+pub(crate) use kernel::{KernelCall, number_calls};
 pub(crate) use last_use::Holders;
 #[cfg(test)]
 pub(crate) use match_capture::match_capture;
@@ -37,6 +39,7 @@ use crate::shape::Shape;
 use fourier::Form;
 use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// The position of a node in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -161,6 +164,18 @@ pub(crate) enum Node {
     Copy {
         x: NodeId,
     },
+    Kernel {
+        n: u8,
+        call: u32,
+        x: NodeId,
+        y: NodeId,
+    },
+    Operands {
+        n: u8,
+        x: NodeId,
+        y: NodeId,
+        z: NodeId,
+    },
 }
 
 const _: () = assert!(size_of::<Node>() == 16, "graph nodes are sixteen bytes");
@@ -185,6 +200,15 @@ impl Node {
                 (*x, *shift, *starts) = (f(*x), f(*shift), f(*starts));
             }
             Node::Fourier { x, roots, .. } => (*x, *roots) = (f(*x), f(*roots)),
+            // Those beyond the number of sources are no nodes.
+            Node::Kernel { n, x, y, .. } => {
+                let sources = [x, y].into_iter().take(usize::from(*n));
+                sources.for_each(|x| *x = f(*x));
+            }
+            Node::Operands { n, x, y, z } => {
+                let sources = [x, y, z].into_iter().take(usize::from(*n));
+                sources.for_each(|x| *x = f(*x));
+            }
             Node::Scatter { base, index, x, .. } => {
                 (*base, *index, *x) = (f(*base), f(*index), f(*x));
             }
@@ -201,7 +225,12 @@ impl Node {
             | Op::Within(_)
             | Op::Const { literal: false, .. }
             | Op::Pad(_)
+            | Op::Kernel(_)
             | Op::Shrink(_) => return None,
+            Op::Operands { n } => {
+                let own = |i: u8, x: NodeId| if i < *n { x } else { NodeId(0) };
+                Node::Operands { n: *n, x: own(0, x), y: own(1, y), z: own(2, z) }
+            }
             Op::Const { bits, literal: true } => Node::Const { bits: *bits },
             Op::Iota => Node::Iota,
             Op::Unary(op) => Node::Unary { op: *op, x },
@@ -295,6 +324,7 @@ impl Node {
             Node::Binary { .. } | Node::Gather { .. } | Node::Recurrence { .. } => 2,
             Node::Fourier { .. } => 2,
             Node::Ternary { .. } | Node::Scatter { .. } | Node::RadixScatter { .. } => 3,
+            Node::Kernel { n, .. } | Node::Operands { n, .. } => usize::from(*n),
         }
     }
 
@@ -339,6 +369,8 @@ impl Node {
                 let how = u64::from(inverse) | u64::from(real) << 1;
                 [head(22, how, done.into()), pair(x, roots)]
             }
+            Node::Kernel { n, call, x, y } => [head(24, n.into(), call.into()), pair(x, y)],
+            Node::Operands { n, x, y, z } => [head(25, n.into(), z.0.into()), pair(x, y)],
             Node::SortRows { first, bits, x } => [head(23, first.into(), bits.into()), x.0.into()],
             Node::RadixScatter { x, shift, starts } => {
                 [head(20, 0, x.0.into()), pair(shift, starts)]
@@ -363,6 +395,8 @@ impl Node {
             Node::Scatter { base, index, x, .. } => ([base, index, x], 3),
             Node::RadixScatter { x, shift, starts } => ([x, shift, starts], 3),
             Node::Fourier { x, roots, .. } => ([x, roots, roots], 2),
+            Node::Kernel { n, x, y, .. } => ([x, y, y], usize::from(n)),
+            Node::Operands { n, x, y, z } => ([x, y, z], usize::from(n)),
         };
         list.into_iter().take(n)
     }
@@ -390,6 +424,8 @@ pub(crate) struct Graph {
     known_shapes: FxHashMap<Shape, u32>,
     /// Paddings (before, after) per axis, or starts of a shrink (start, 0) per axis; see [`Place`].
     lists: Vec<places::List>,
+    /// The calls of kernels that somebody wrote.
+    pub(crate) calls: Vec<Arc<KernelCall>>,
     pub(crate) outputs: Vec<NodeId>,
     /// Of all nodes with their dtypes and shapes, in order.
     hash: u64,
@@ -418,7 +454,8 @@ impl Graph {
     pub(crate) fn without_nodes(&self) -> Graph {
         let places = self.places.clone();
         let (shapes, lists) = (self.shapes.clone(), self.lists.clone());
-        Graph { shapes, lists, places, origins: self.origins.of_no_nodes(), ..Graph::default() }
+        let (calls, origins) = (self.calls.clone(), self.origins.of_no_nodes());
+        Graph { shapes, lists, calls, places, origins, ..Graph::default() }
     }
 
     /// Appends a node with the hash of all that is said of it here.
@@ -486,6 +523,19 @@ impl Graph {
         self.dtypes[id.idx()]
     }
 
+    /// The inputs of a kernel that somebody wrote.
+    pub(crate) fn inputs_of_kernel(&self, id: NodeId) -> Vec<NodeId> {
+        let mut inputs = Vec::new();
+        let mut sources: Vec<NodeId> = self.node(id).sources().rev().collect();
+        while let Some(x) = sources.pop() {
+            match self.node(x) {
+                list @ Node::Operands { .. } => sources.extend(list.sources().rev()),
+                _ => inputs.push(x),
+            }
+        }
+        inputs
+    }
+
     pub(crate) fn list(&self, list: u32) -> &[(usize, usize)] {
         &self.lists[list as usize]
     }
@@ -507,6 +557,7 @@ impl PartialEq for Graph {
             && self.shape_ids == other.shape_ids
             && self.shapes == other.shapes
             && self.lists == other.lists
+            && self.calls == other.calls
             && self.outputs == other.outputs
     }
 }

@@ -213,7 +213,9 @@ impl Signature {
                     match bytes.filter(|&bytes| bytes <= span.bytes) {
                         Some(bytes) => bytes,
                         None => {
-                            return refuse(format_args!("argument {slot} has no {extents} elements"));
+                            return refuse(format_args!(
+                                "argument {slot} has no {extents} elements"
+                            ));
                         }
                     }
                 }

@@ -40,6 +40,9 @@ pub(super) const PASSES: usize = 2_000;
 #[derive(Clone)]
 pub struct Device(Arc<Inner>);
 
+/// A handle that keeps no device open.
+pub(crate) type WeakDevice = Weak<Inner>;
+
 pub(crate) struct Inner {
     raw: Box<dyn ErasedDevice>,
     home: Home,
@@ -122,6 +125,11 @@ impl Device {
         let reason = "this process was forked after the device was opened; start processes by spawn \
             (multiprocessing.set_start_method(\"spawn\")), or open the device in the child only";
         Err(DeviceError::Lost { device: self.spec().to_owned(), reason: reason.to_owned() })
+    }
+
+    /// Whether a weak handle is one of this device.
+    pub(crate) fn is_of(&self, weak: &Weak<Inner>) -> bool {
+        std::ptr::eq(weak.as_ptr(), Arc::as_ptr(&self.0))
     }
 
     pub(crate) fn downgrade(&self) -> Weak<Inner> {

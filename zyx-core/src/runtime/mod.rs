@@ -27,6 +27,7 @@ pub use buffer::{Buffer, Pinned};
 pub(crate) use caches::Plans;
 pub use checked::CallSite;
 pub(crate) use checked::{Bound, Note, Place};
+pub(crate) use device::WeakDevice;
 pub use device::{Device, Optimizer};
 pub use erased::Program;
 pub use host::HostView;

@@ -20,7 +20,7 @@ use super::across::{Walk, is_pending};
 use super::{realize_unchecked, refuse_no_value};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::graph::Op;
+use crate::graph::{KernelCall, Op};
 use crate::ops::{TernaryOp, UnaryOp};
 use crate::runtime::{Bound, Buffer, Device, Note, Place};
 use crate::scalar::Scalar;
@@ -370,6 +370,15 @@ impl<'a> Twins<'a> {
                 self.twins[at].finite = self.is_finite(&self.twins[at].tensor)?;
                 continue;
             };
+            match op {
+                // A list has no value.
+                Op::Operands { .. } => {
+                    self.twins[at].base = 1;
+                    continue;
+                }
+                Op::Kernel(call) => self.check_kernel(twin, call)?,
+                _ => {}
+            }
             if let (Op::Alias(_), Some(bound)) =
                 (op, twin.note.as_ref().and_then(|note| note.bound))
             {
@@ -516,6 +525,26 @@ impl<'a> Twins<'a> {
         Error::Value { op, reason, place: self.place(twin) }
     }
 
+    /// Runs a kernel that somebody wrote in the interpreter, which finds races and accesses outside of arrays.
+    #[track_caller]
+    fn check_kernel(&self, twin: &Twin, call: &KernelCall) -> Result<()> {
+        let mut inputs = Vec::new();
+        let mut operands: Vec<&Operand> = twin.operands.iter().rev().collect();
+        while let Some(operand) = operands.pop() {
+            if let Operand::Twin(at) = operand
+                && let Some(Op::Operands { .. }) = self.twins[*at].op
+            {
+                operands.extend(self.twins[*at].operands.iter().rev());
+                continue;
+            }
+            let tensor = self.operand(operand);
+            self.compute(&tensor)?;
+            inputs.push(self.bytes(&tensor)?);
+        }
+        call.interpret(&inputs, Some(0))?;
+        Ok(())
+    }
+
     /// Looks for an index out of range.
     #[track_caller]
     fn check_bound(&self, twin: &Twin, bound: Bound) -> Result<()> {
@@ -660,6 +689,7 @@ fn name(op: &Op) -> &'static str {
         Op::Scatter { .. } => "scatter",
         Op::RadixScatter | Op::SortRows { .. } => "sort",
         Op::Fourier(_) => "fft",
+        Op::Kernel(_) | Op::Operands { .. } => "kernel",
         Op::Copy => "contiguous",
         Op::Reshape => "reshape",
         Op::Permute(_) => "permute",

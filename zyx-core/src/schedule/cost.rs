@@ -296,6 +296,8 @@ fn is_buffer(node: &Node) -> bool {
             | Node::Scatter { .. }
             | Node::RadixScatter { .. }
             | Node::SortRows { .. }
+            | Node::Kernel { .. }
+            | Node::Operands { .. }
             | Node::Fourier { .. }
             | Node::Copy { .. }
     )

@@ -490,6 +490,10 @@ impl Explainer<'_> {
             Node::Scatter { .. } => "scatter",
             Node::RadixScatter { .. } => "distribute",
             Node::SortRows { .. } => "sort rows",
+            Node::Kernel { call, .. } => {
+                return format!("kernel {}", self.graph.calls[call as usize].name());
+            }
+            Node::Operands { .. } => "operands",
             Node::Fourier { .. } => "fourier",
             Node::Copy { .. } => "copy",
         };

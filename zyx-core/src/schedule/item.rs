@@ -267,7 +267,7 @@ fn lowered(
     let watch = Watch::here();
     for number in (0..partition.groups.len()).take_while(|_| !watch.is_stopped()) {
         let group = partition.groups[number].clone();
-        if graph.shape(group.roots[0].node).numel() == 0 {
+        if group.roots.iter().all(|root| graph.shape(root.node).numel() == 0) {
             continue;
         }
         partition.indices.algebra.allocate_from(Scope::Lowering.first());

@@ -165,7 +165,8 @@ impl<'a> Keep<'a> {
             Node::Shrink { x, .. } => self.graph.shape(id).numel() < self.graph.shape(x).numel(),
             _ => false,
         };
-        let computes = node.arity() > 0 && (part || !node.is_movement());
+        let is_list = matches!(node, Node::Operands { .. });
+        let computes = node.arity() > 0 && !is_list && (part || !node.is_movement());
         let float_product = self.inside[id.idx()];
         let bytes = bytes(self.graph, id);
         computes && !float_product && bytes > 0 && bytes <= self.most_bytes

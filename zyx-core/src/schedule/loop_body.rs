@@ -453,6 +453,8 @@ impl Collector<'_> {
             Node::Scatter { .. }
             | Node::RadixScatter { .. }
             | Node::SortRows { .. }
+            | Node::Kernel { .. }
+            | Node::Operands { .. }
             | Node::Fourier { .. } => {
                 unreachable!("invariant: scatters are lowered on their own")
             }

@@ -30,6 +30,7 @@ use super::contract::{Contraction, is_widening};
 use super::cost::{self, Costs, NodeList, WORTH_STORING, reduced_count};
 use super::epilogue;
 use super::flash::FlashAttention;
+use super::item::storage;
 use super::loop_body::LoopBody;
 use super::pull::{Indices, Scope, TupleId};
 use super::reason::Reason;
@@ -314,6 +315,8 @@ pub(super) struct Partitioner<'a> {
     open: Vec<Open>,
     /// Groups of long reductions.
     pub(super) long: Vec<u32>,
+    /// By the first node of a kernel's launch its group.
+    launches: FxHashMap<NodeId, u32>,
     /// What the groups cost so far.
     pub(super) total: f64,
 }
@@ -355,6 +358,7 @@ impl<'a> Partitioner<'a> {
             refused,
             open: Vec::new(),
             long: Vec::new(),
+            launches: FxHashMap::default(),
             total: 0.0,
         }
     }
@@ -437,6 +441,7 @@ impl<'a> Partitioner<'a> {
             Node::Scan { .. } | Node::Recurrence { .. } => Some(Reason::Stored("a scan")),
             Node::Scatter { .. } | Node::RadixScatter { .. } => Some(Reason::Stored("a scatter")),
             Node::SortRows { .. } => Some(Reason::Stored("a sort")),
+            Node::Kernel { .. } | Node::Operands { .. } => Some(Reason::Stored("a kernel")),
             Node::Fourier { .. } => Some(Reason::Stored("a transform")),
             Node::Copy { .. } => Some(Reason::Stored("a copy")),
             Node::Reduce { .. } => match instances {
@@ -628,7 +633,10 @@ impl<'a> Partitioner<'a> {
                 self.propagate(id, instance);
                 instance.group
             }
-            None => self.join_sibling(id, instances).unwrap_or_else(|| self.open_group(id)),
+            None => self
+                .join_launch(id)
+                .or_else(|| self.join_sibling(id, instances))
+                .unwrap_or_else(|| self.open_group(id)),
         };
         self.producer[id.idx()] = Some(producer);
         self.total += self.costs.moved(id, usize::MAX);
@@ -651,6 +659,8 @@ impl<'a> Partitioner<'a> {
                 | Node::RadixScatter { .. }
                 | Node::SortRows { .. }
                 | Node::Fourier { .. }
+                | Node::Kernel { .. }
+                | Node::Operands { .. }
                 | Node::Copy { .. }
         );
         let kind_allows = match group.kind {
@@ -698,6 +708,32 @@ impl<'a> Partitioner<'a> {
             && self.operand_of.get(&id).is_none_or(|groups| groups.iter().all(|&g| later(g)))
     }
 
+    /// Makes an output of a kernel that somebody wrote a root of the group that has another one of the same launch.
+    fn join_launch(&mut self, id: NodeId) -> Option<u32> {
+        let (_, first) = self.graph.kernel_call(id)?;
+        let number = *self.launches.get(&first)?;
+        let group = &mut self.groups[number as usize];
+        let tuple = group.roots[0].tuple;
+        group.roots.push(Root { node: id, tuple });
+        group.first_root = group.first_root.min(id);
+        Some(number)
+    }
+
+    /// Has the inputs of a kernel that somebody wrote stored, and read by its group.
+    fn read_stored(&mut self, id: NodeId, group: u32) {
+        let Some((_, first)) = self.graph.kernel_call(id) else { return };
+        self.launches.insert(first, group);
+        for input in self.graph.inputs_of_kernel(id) {
+            let input = storage(self.graph, input);
+            self.must_store[input.idx()] = true;
+            self.total += self.costs.moved(input, usize::MAX);
+            if !self.reads[group as usize].contains(&input) {
+                self.reads[group as usize].push(input);
+            }
+            self.operand_of.entry(input).or_default().push(group);
+        }
+    }
+
     /// Makes a group with `id` as its root.
     fn open_group(&mut self, id: NodeId) -> u32 {
         let group = self.groups.len() as u32;
@@ -721,7 +757,8 @@ impl<'a> Partitioner<'a> {
             Node::Scatter { .. }
             | Node::RadixScatter { .. }
             | Node::SortRows { .. }
-            | Node::Fourier { .. } => Kind::Scatter,
+            | Node::Fourier { .. }
+            | Node::Kernel { .. } => Kind::Scatter,
             _ => Kind::Loops,
         };
         if Long::of(self.graph, id).is_some() {
@@ -797,6 +834,9 @@ impl<'a> Partitioner<'a> {
                     sources.iter().for_each(|&source| self.need(source, update));
                 }
             }
+            // No operand of a kernel is computed where it is needed.
+            Node::Kernel { .. } => self.read_stored(id, instance.group),
+            Node::Operands { .. } => {}
             Node::SortRows { x, .. } => {
                 let (axes, tuple) = self.indices.axes(&self.graph.shape(x).clone());
                 self.loops.push(axes);

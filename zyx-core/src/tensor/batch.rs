@@ -232,7 +232,7 @@ impl Batch {
     fn made(&self, y: &Tensor, expr: &Expr) -> Result<Tensor> {
         let shape = self.shape(y)?;
         let op = match &expr.op {
-            Op::RadixScatter => return self.repeated(y, expr),
+            Op::RadixScatter | Op::Kernel(_) => return self.repeated(y, expr),
             Op::Within(check) => {
                 let index = expr.srcs[0].as_ref().expect("invariant: one source");
                 return self.lifted(index)?.checked(check);

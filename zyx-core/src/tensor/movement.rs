@@ -544,7 +544,11 @@ impl Tensor {
         let stored = self.history().expr().is_some_and(|expr| {
             matches!(
                 expr.op,
-                Op::Copy | Op::Scan { scaled: false, .. } | Op::RadixScatter | Op::SortRows { .. }
+                Op::Copy
+                    | Op::Scan { scaled: false, .. }
+                    | Op::RadixScatter
+                    | Op::SortRows { .. }
+                    | Op::Kernel(_)
             )
         });
         if stored || self.is_realized() {

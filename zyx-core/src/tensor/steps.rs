@@ -57,6 +57,7 @@ pub struct Step {
 /// | `Scatter` | base, index, x | `x[.., i, ..]` combined into or put at `[.., index[.., i, ..], ..]` of the base, not at an index out of range |
 /// | `Segments` | base, ends, x | into each place of the base, the elements of x from the end of the place before to its own |
 /// | `RadixScatter` `SortRows` `Fourier` | | parts of sorts and transforms |
+/// | `Kernel` | inputs | an output of a kernel that somebody wrote; the second operand may be `Operands`, a list of inputs |
 /// | `Composite` | as noted | a result of an operator that [`Steps::note`] names |
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the table above documents every variant")]
@@ -85,6 +86,8 @@ pub enum StepOp {
     RadixScatter,
     SortRows { first: u8, bits: u8 },
     Fourier { inverse: bool, real: bool, done: u32 },
+    Kernel { name: String, output: usize },
+    Operands,
     Composite { name: &'static str, result: usize },
 }
 
@@ -315,6 +318,10 @@ impl Listing {
             Op::Scatter { axis, op, .. } => StepOp::Scatter { axis: usize::from(*axis), op: *op },
             Op::RadixScatter => StepOp::RadixScatter,
             Op::SortRows { first, bits } => StepOp::SortRows { first: *first, bits: *bits },
+            Op::Kernel(call) => {
+                StepOp::Kernel { name: call.name().to_owned(), output: call.output }
+            }
+            Op::Operands { .. } => StepOp::Operands,
             Op::Fourier(form) => {
                 StepOp::Fourier { inverse: form.inverse, real: form.real, done: form.done }
             }

@@ -107,11 +107,13 @@ impl Proof<'_> {
             return !self.kernel.ty(x).dtype.is_float() && self.is_within(x, extents);
         }
         let (row, digit) = match self.kernel.op(index) {
-            Op::Binary { op: BinaryOp::Add, x, y } => match (self.row(x, last), self.row(y, last)) {
-                (Some(row), _) => (Some(row), y),
-                (_, Some(row)) => (Some(row), x),
-                _ => return false,
-            },
+            Op::Binary { op: BinaryOp::Add, x, y } => {
+                match (self.row(x, last), self.row(y, last)) {
+                    (Some(row), _) => (Some(row), y),
+                    (_, Some(row)) => (Some(row), x),
+                    _ => return false,
+                }
+            }
             _ => return false,
         };
         row.is_none_or(|row| self.is_within(row, outer)) && self.is_digit(digit, last)

@@ -84,6 +84,31 @@ impl<'k> Array<'k> {
         Array { k, storage, dtype, fixed: Vec::new(), extents }
     }
 
+    /// Storage of a thread as an array of literal extents.
+    pub(super) fn of_parts(k: &'k Lang, storage: Value, shape: &[usize]) -> Array<'k> {
+        let extents = shape.iter().map(|&x| k.index(x as i64)).collect();
+        Array { extents, ..Array::of_buffer(k, storage, Vec::new()) }
+    }
+
+    /// The same storage as elements of the dtype that it has by now; see [`Array::retyped`].
+    pub(super) fn as_dtype(&self, dtype: DType) -> Array<'k> {
+        Array { dtype, ..self.clone() }
+    }
+
+    /// Gives storage that nothing was stored to yet its dtype.
+    pub(super) fn retyped(&self, dtype: DType) {
+        let b = &mut self.k.state.borrow_mut().b;
+        let op = b.op(self.storage);
+        b.replace(self.storage, op, Type::scalar(dtype));
+    }
+
+    /// So many elements side by side of storage of the kernel's own.
+    #[track_caller]
+    pub(super) fn load_vector(&self, first: Val<'k>, lanes: u8) -> Value {
+        self.k.touch(self, Touch::Read);
+        self.k.emit(|s| s.b.load_vector(self.storage, first.value, lanes))
+    }
+
     /// The dtype of its elements.
     pub fn dtype(&self) -> DType {
         self.dtype
@@ -282,11 +307,17 @@ impl<'k> Array<'k> {
         }
         let Some((index, digits)) = self.place(coordinates) else { return value };
         self.k.touch(self, Touch::Write);
+        let caps = self.k.caps();
+        let in_turn = !caps.simt && !caps.has_atomic(op, self.dtype);
+        if in_turn {
+            self.k.in_turn();
+        }
         let emit = || {
             self.k.val(|s| {
-                // Storage of one thread has no others to be atomic for.
-                let of_thread = matches!(s.b.op(self.storage), Op::Alloc { space: Space::Register, .. });
-                if of_thread {
+                // Storage of one thread has no others to be atomic for, nor have iterations that follow one another.
+                let of_thread =
+                    matches!(s.b.op(self.storage), Op::Alloc { space: Space::Register, .. });
+                if of_thread || in_turn {
                     let old = s.b.load(self.storage, index);
                     s.places.push(Place { access: old, digits: digits.clone() });
                     let new = s.b.binary(op, old, value.value);
@@ -299,7 +330,9 @@ impl<'k> Array<'k> {
                 access
             })
         };
-        if wanted { self.k.told_by_one_thread(self.dtype, emit) } else {
+        if wanted {
+            self.k.told_by_one_thread(self.dtype, emit)
+        } else {
             self.k.by_one_thread(self.is_shared(), || {
                 emit();
             });

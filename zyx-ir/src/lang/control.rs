@@ -1,8 +1,8 @@
 //! Loops, conditions and variables.
 
+use super::Lang;
 use super::array::Array;
 use super::value::{Operand, Val};
-use super::Lang;
 use crate::dtype::DType;
 use crate::ir::{LoopKind, Space};
 use std::ops::Range;

@@ -105,9 +105,8 @@ impl Outside {
         else {
             return;
         };
-        let unknown = place.digits.iter().filter(|digit| {
-            !ranges.is_below(digit.0, digit.1, place.access)
-        });
+        let unknown =
+            place.digits.iter().filter(|digit| !ranges.is_below(digit.0, digit.1, place.access));
         let mut inside = None;
         for &(at, extent) in unknown {
             let (at, extent) = (map[at.idx()], map[extent.idx()]);

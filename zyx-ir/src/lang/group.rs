@@ -115,14 +115,16 @@ impl Lang {
     fn opens(&self, what: &str) -> bool {
         let nested = self.state.borrow().b.depth() > 0;
         if nested {
-            self.fail(format_args!("`{what}` stands within a loop or a group: it opens the outermost one"));
+            self.fail(format_args!(
+                "`{what}` stands within a loop or a group: it opens the outermost one"
+            ));
         }
         !nested
     }
 
     /// Loops over all extents; those over iterations that store to storage of around are serial.
     #[track_caller]
-    fn each_in_loops<'k>(
+    pub(super) fn each_in_loops<'k>(
         &'k self,
         extents: &[Val<'k>],
         kind: LoopKind,
@@ -223,12 +225,7 @@ impl Lang {
 
     /// Groups with a number in each axis.
     #[track_caller]
-    fn in_groups<'k>(
-        &'k self,
-        extents: &[Val<'k>],
-        count: usize,
-        body: impl FnOnce(&[Val<'k>]),
-    ) {
+    fn in_groups<'k>(&'k self, extents: &[Val<'k>], count: usize, body: impl FnOnce(&[Val<'k>])) {
         if !self.caps().simt {
             self.state.borrow_mut().threads =
                 Some(Threads { count: 1, number: None, alone: false, read: false, written: false });
@@ -236,16 +233,21 @@ impl Lang {
             self.state.borrow_mut().threads = None;
             return;
         }
-        let mut opened = Vec::new();
+        // Numbers of groups stand at the top, where launches know them.
+        let mut axes = Vec::new();
         for (i, &extent) in extents.iter().enumerate() {
             let axis = (extents.len() - 1 - i) as u8;
             let most = self.caps().max_groups[usize::from(axis)].min(i64::MAX as u64) as i64;
             let known = extent.literal().map_or(SMALL_GROUPS, |x| x.to_i64());
             let turns = most < known || self.setting.large && extent.literal().is_none();
             let len = if turns { extent.minimum(most) } else { extent };
-            let group = self.val(|s| s.b.open_loop(LoopKind::Group, axis, len.value));
-            opened.push((group, turns.then_some(most), extent));
+            axes.push((axis, len, turns.then_some(most), extent));
         }
+        let open = |(axis, len, most, extent): (u8, Val<'k>, Option<i64>, Val<'k>)| {
+            let group = self.val(|s| s.b.open_loop(LoopKind::Group, axis, len.value));
+            (group, most, extent)
+        };
+        let opened: Vec<_> = axes.into_iter().map(open).collect();
         let threads = self.index(count as i64);
         let number = self.emit(|s| {
             let number = s.b.open_loop(LoopKind::Local, 0, threads.value);
@@ -283,11 +285,7 @@ impl Lang {
         let storage = array.storage();
         let own = matches!(self.state.borrow().b.op(storage), Op::Alloc { .. });
         if touch == Touch::Write && own {
-            // What iterations store for one another to see makes them follow one another.
-            let state = &mut *self.state.borrow_mut();
-            for &open in state.parallel.iter().filter(|&&open| open > storage) {
-                state.b.set_kind(open, LoopKind::Serial);
-            }
+            self.stores_to(storage);
         }
         let shared = own || array.is_exchanged();
         if !shared || !array.is_shared() {
@@ -304,6 +302,19 @@ impl Lang {
             threads.read |= touch == Touch::Read;
             threads.written |= touch == Touch::Write;
         }
+    }
+
+    /// Makes loops serial whose iterations store to storage of around, which others may see.
+    pub(super) fn stores_to(&self, storage: Value) {
+        let state = &mut *self.state.borrow_mut();
+        for &open in state.parallel.iter().filter(|&&open| open > storage) {
+            state.b.set_kind(open, LoopKind::Serial);
+        }
+    }
+
+    /// Makes all iterations that are open follow one another.
+    pub(super) fn in_turn(&self) {
+        self.stores_to(Value(0));
     }
 
     /// All threads of the group arrive before any goes on.
@@ -396,7 +407,11 @@ impl<'k> Group<'k> {
         self.k.state.borrow().threads.as_ref().map_or(1, |threads| threads.count)
     }
 
-    fn number(self) -> Option<Val<'k>> {
+    pub(super) fn lang(self) -> &'k Lang {
+        self.k
+    }
+
+    pub(super) fn number(self) -> Option<Val<'k>> {
         let number = self.k.state.borrow().threads.as_ref()?.number?;
         Some(Val { k: self.k, value: number })
     }
@@ -410,7 +425,7 @@ impl<'k> Group<'k> {
 
     /// Records what threads do each for itself: with a barrier before it where shared storage was touched.
     #[track_caller]
-    fn phase<R>(self, what: &str, body: impl FnOnce() -> R) -> R {
+    pub(super) fn phase<R>(self, what: &str, body: impl FnOnce() -> R) -> R {
         let touched = {
             let mut state = self.k.state.borrow_mut();
             let alone = state.threads.as_ref().is_some_and(|threads| threads.alone);
@@ -427,7 +442,8 @@ impl<'k> Group<'k> {
         let result = self.k.alone(body);
         let state = &mut *self.k.state.borrow_mut();
         if let (Some(barrier), Some(threads)) = (barrier, &mut state.threads) {
-            let needed = touched.1 && (threads.read || threads.written) || touched.0 && threads.written;
+            let needed =
+                touched.1 && (threads.read || threads.written) || touched.0 && threads.written;
             if !needed {
                 state.unneeded.push(barrier);
                 threads.read |= touched.0;
@@ -459,11 +475,7 @@ impl<'k> Group<'k> {
         let threads = self.threads() as i64;
         let total = extents.iter().fold(k.index(1), |total, &extent| total * k.as_index(extent));
         let whole = total.literal().is_some_and(|n| n.to_i64() % threads == 0);
-        let len = if whole {
-            total / threads
-        } else {
-            (total - number + (threads - 1)) / threads
-        };
+        let len = if whole { total / threads } else { (total - number + (threads - 1)) / threads };
         let turn = k.val(|s| s.b.open_loop(LoopKind::Serial, 0, len.value));
         let at = turn * threads + number;
         body(&k.digits(at, extents));
@@ -536,9 +548,8 @@ impl<'k> Group<'k> {
             self.phase("reduce", || {
                 k.when(number.lt(few), || {
                     let first = parts.at(number);
-                    let sum = k.fold(1..each, first, |sum, i| {
-                        sum.binary(op, parts.at(i * few + number))
-                    });
+                    let sum =
+                        k.fold(1..each, first, |sum, i| sum.binary(op, parts.at(i * few + number)));
                     sums.set(number, sum);
                 });
             });
@@ -553,7 +564,7 @@ impl<'k> Group<'k> {
     }
 
     /// Threads of a subgroup whose values are exchanged without storage; 1 if there are none of a known number.
-    fn lanes(self) -> usize {
+    pub(super) fn lanes(self) -> usize {
         let (least, most) = self.k.caps().subgroup;
         let lanes = most as usize;
         let known = least == most && lanes.is_power_of_two();
@@ -649,7 +660,8 @@ impl<'k> Group<'k> {
             return (before, whole);
         }
         let parts = self.shared([left], own.dtype());
-        let (each, at) = if lanes > 1 { (lanes as i64, number / lanes as i64) } else { (1, number) };
+        let (each, at) =
+            if lanes > 1 { (lanes as i64, number / lanes as i64) } else { (1, number) };
         self.phase("scan", || {
             k.when((number % each).eq(each - 1), || parts.set(at, whole));
         });
@@ -721,7 +733,7 @@ impl Lang {
 
     /// The value of another thread of the subgroup.
     #[track_caller]
-    fn shuffle<'k>(&'k self, kind: ShuffleKind, x: Val<'k>, lane: Val<'k>) -> Val<'k> {
+    pub(super) fn shuffle<'k>(&'k self, kind: ShuffleKind, x: Val<'k>, lane: Val<'k>) -> Val<'k> {
         let lane = lane.cast(DType::I32);
         self.val(|s| {
             let ty = s.b.ty(x.value);

@@ -34,14 +34,18 @@ mod control;
 mod finish;
 mod group;
 mod size;
-mod value;
 #[cfg(test)]
 mod tests;
+mod tile;
+#[cfg(test)]
+mod tile_tests;
+mod value;
 
 pub use array::{Array, Coordinates};
 pub use control::{Carried, Span, Var};
 pub use group::{Group, Space};
 pub use size::SizeExpr;
+pub use tile::{Matrix, Rows};
 pub use value::{Operand, Val};
 
 use crate::caps::Caps;
@@ -210,6 +214,28 @@ pub fn record(
     let lang = Lang::new(name, setting);
     write(&lang);
     finish::finish(lang)
+}
+
+/// Records a function of scalars of these dtypes; gives a kernel without buffers, whose scalar arguments they are, and the result.
+///
+/// # Errors
+/// As for [`record`].
+pub fn record_function(
+    name: &str,
+    dtypes: &[DType],
+    write: impl for<'k> FnOnce(&[Val<'k>]) -> Val<'k>,
+) -> Result<(Kernel, Value), LangError> {
+    let lang = Lang::new(name, &Setting::default());
+    let argument = |&dtype: &DType| lang.val(|s| s.b.var(dtype, i64::MIN, i64::MAX));
+    let arguments: Vec<Val<'_>> = dtypes.iter().map(argument).collect();
+    let result = write(&arguments).value;
+    drop(arguments);
+    let state = lang.state.into_inner();
+    match state.error {
+        Some(error) => Err(error),
+        None if state.b.depth() > 0 => unreachable!("invariant: closures close what they open"),
+        None => Ok((state.b.finish(), result)),
+    }
 }
 
 /// A kernel being recorded: what the closure of a kernel is given.
@@ -466,7 +492,9 @@ impl Lang {
             Some(&dtype) => dtype,
             None => {
                 let given = self.setting.inputs.len();
-                self.fail(format_args!("input `{name}` is number {number}, the caller gave {given}"));
+                self.fail(format_args!(
+                    "input `{name}` is number {number}, the caller gave {given}"
+                ));
                 DType::F32
             }
         };
@@ -508,9 +536,9 @@ impl Lang {
     /// A result that is a copy of an input before the kernel runs. It may be read, changed, and changed atomically.
     #[track_caller]
     pub fn output_from<'k>(&'k self, name: &str, input: &Array<'k>) -> Array<'k> {
-        let number = input.slot().filter(|&slot| {
-            self.state.borrow().arguments[usize::from(slot)].role == Role::Input
-        });
+        let number = input
+            .slot()
+            .filter(|&slot| self.state.borrow().arguments[usize::from(slot)].role == Role::Input);
         let Some(number) = number else {
             self.fail(format_args!("`{name}` must begin as an input"));
             return input.clone();

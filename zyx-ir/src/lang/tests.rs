@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::ir::interp::{Binding, Options, Program};
+use crate::ir::{Op, verify};
 use crate::ops::BinaryOp;
 
 /// A device of many threads with subgroups of so many, 0 for none.
@@ -139,7 +140,6 @@ fn accesses_in_loops_over_extents_are_proven() {
         assert!(!kernel.ops().iter().any(|op| matches!(op, Op::Guard { .. })), "{kernel}");
     }
 }
-use crate::ir::{Op, verify};
 
 #[test]
 fn scans_with_groups_of_every_size() {
@@ -151,9 +151,15 @@ fn scans_with_groups_of_every_size() {
                 let y = k.output("y", [rows, n], x.dtype());
                 let all = k.output("all", [rows], x.dtype());
                 k.groups([rows], 128, |g, [row]| {
-                    let sum = g.scan(op, n, x.dtype(), |i| x.at([row, i]), |i, _, after| {
-                        y.set([row, i], after);
-                    });
+                    let sum = g.scan(
+                        op,
+                        n,
+                        x.dtype(),
+                        |i| x.at([row, i]),
+                        |i, _, after| {
+                            y.set([row, i], after);
+                        },
+                    );
                     all.set(row, sum);
                 });
             })
@@ -225,11 +231,15 @@ fn a_stencil_guards_its_borders() {
         .unwrap();
         let (h, w) = (5usize, 7usize);
         let x = numbers(h * w);
-        let found = run(&recorded, &[h as i64, w as i64], std::slice::from_ref(&x), &options(&caps, None));
+        let found =
+            run(&recorded, &[h as i64, w as i64], std::slice::from_ref(&x), &options(&caps, None));
         for i in 0..h {
             for j in 0..w {
                 let at = |i: usize, j: usize| if i < h && j < w { x[i * w + j] } else { 0.0 };
-                let around = at(i.wrapping_sub(1), j) + at(i + 1, j) + at(i, j.wrapping_sub(1)) + at(i, j + 1);
+                let around = at(i.wrapping_sub(1), j)
+                    + at(i + 1, j)
+                    + at(i, j.wrapping_sub(1))
+                    + at(i, j + 1);
                 let expected = x[i * w + j] + (around - 4.0 * x[i * w + j]) * 0.25;
                 assert_eq!(found[0][i * w + j], expected, "{i} {j}");
             }
@@ -244,11 +254,13 @@ fn mistakes_are_told_with_their_line() {
         let setting = setting(&caps, &[DType::F32, DType::I32]);
         record("wrong", &setting, |k: &Lang| write(k)).unwrap_err()
     };
-    let line = line!() + 4;
+    let line = line!() + 5;
     let error = fails(&|k| {
         let n = k.size("n");
         let (x, y) = (k.input("x", [n]), k.input("y", [n]));
-        k.each(n, |i| drop(x.at(i) + y.at(i)));
+        k.each(n, |i| {
+            let _ = x.at(i) + y.at(i);
+        });
     });
     assert_eq!(error.site.line, line);
     assert!(error.to_string().contains("add` of f32 and i32"), "{error}");
@@ -262,7 +274,9 @@ fn mistakes_are_told_with_their_line() {
     let error = fails(&|k| {
         let n = k.size("n");
         let x = k.input("x", [n, n]);
-        k.each(n, |i| drop(x.at(i)));
+        k.each(n, |i| {
+            let _ = x.at(i);
+        });
     });
     assert!(error.reason.contains("1 coordinates of an array of 2 axes"), "{error}");
     let error = fails(&|k| {
@@ -300,10 +314,11 @@ fn faults_of_a_run_have_the_line_of_the_program() {
     let scalars: Vec<u64> =
         recorded.scalars().iter().map(|x| x.eval(&size).unwrap() as u64).collect();
     let options = Options::default();
-    let error =
-        crate::ir::interp::interpret(recorded.checked(), &mut buffers, &scalars, &options)
-            .unwrap_err();
-    let crate::ir::interp::InterpError::Fault { value, fault, .. } = error else { panic!("{error}") };
+    let error = crate::ir::interp::interpret(recorded.checked(), &mut buffers, &scalars, &options)
+        .unwrap_err();
+    let crate::ir::interp::InterpError::Fault { value, fault, .. } = error else {
+        panic!("{error}")
+    };
     assert!(matches!(fault, crate::ir::interp::Fault::OutOfBounds { index: -1, .. }), "{fault}");
     assert_eq!(recorded.site(value).unwrap().line, line);
     crate::ir::interp::interpret(recorded.kernel(), &mut buffers, &scalars, &options).unwrap();

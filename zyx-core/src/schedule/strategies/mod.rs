@@ -9,6 +9,7 @@
 pub(crate) mod block_radix_sort;
 pub(crate) mod fourier;
 mod histogram;
+mod kernel;
 mod library;
 mod loops;
 mod radix_scatter;
@@ -49,7 +50,8 @@ pub(super) struct Strategy {
 }
 
 /// All strategies, the best first where several apply.
-pub(super) static STRATEGIES: [Strategy; 15] = [
+pub(super) static STRATEGIES: [Strategy; 16] = [
+    Strategy { name: "kernel", lower: kernel::lower },
     Strategy { name: "library contraction", lower: library::contraction },
     Strategy { name: "attention of a library", lower: dot_product::lower },
     Strategy { name: "flash attention by warps", lower: warps::lower },

@@ -1,10 +1,10 @@
 //! Kernels that may be compiled.
 
 use super::{Report, Rule, VerifyError, each, error, flows, structure, verify};
+use crate::dtype::DType;
 use crate::error::CompileError;
 use crate::ir::kernel::{Builder, Kernel};
 use crate::ir::op::{Op, Type, Value};
-use crate::dtype::DType;
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use std::borrow::Borrow;

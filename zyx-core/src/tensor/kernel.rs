@@ -1,0 +1,571 @@
+//! Kernels that programs write: functions from lazy tensors to lazy tensors.
+
+use super::{Expr, Tensor};
+use crate::dtype::DType;
+use crate::error::{Error, Operands, Result};
+use crate::graph::{KernelCall, Op};
+use crate::hal::lock;
+use crate::ir::{self, Value};
+use crate::runtime::{Device, WeakDevice};
+use crate::scalar::Scalar;
+use crate::shape::Shape;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::fmt;
+use std::panic::Location;
+use std::sync::{Arc, Mutex};
+use zyx_ir::lang::{Lang, Recorded, Role, SMALL, Setting, SizeExpr, Val, record, record_function};
+
+/// A kernel written in [`lang`](crate::lang), which is called with tensors as a method is.
+///
+/// The closure is run once for each device and each combination of dtypes; what it records serves all sizes. The results are lazy:
+/// nothing is computed before their values are asked for. A call of several kernels and operations is one plan.
+///
+/// ```
+/// use zyx::Tensor;
+/// use zyx::kernel::{BinaryOp, Kernel, Lang};
+/// # let device = zyx::runtime().device("reference")?;
+/// let softmax = Kernel::new("softmax", |k: &Lang| {
+///     let [rows, cols] = k.sizes(["rows", "cols"]);
+///     let x = k.input("x", [rows, cols]);
+///     let y = k.output("y", [rows, cols], x.dtype());
+///     k.groups([rows], 256, |g, [row]| {
+///         let max = g.reduce(BinaryOp::Max, cols, |i| x.at([row, i]));
+///         let sum = g.reduce(BinaryOp::Add, cols, |i| (x.at([row, i]) - max).exp());
+///         g.each(cols, |i| y.set([row, i], (x.at([row, i]) - max).exp() / sum));
+///     });
+/// });
+/// let x = Tensor::new([[1f32, 1.0], [0.0, 3f32.ln()]], &device)?;
+/// let y = softmax.call(&[&x])?;
+/// assert_eq!(y.to_vec::<f32>()?[..2], [0.5, 0.5]);
+/// # Ok::<(), zyx::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Kernel(Arc<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    name: Arc<str>,
+    write: Written,
+    /// Sizes and values of parameters that are given by name.
+    sizes: Vec<(String, usize)>,
+    choices: Vec<(String, usize)>,
+    gradient: Option<Arc<Rule>>,
+    recorded: Arc<Mutex<Vec<Known>>>,
+}
+
+#[derive(Clone)]
+enum Written {
+    Whole(Arc<dyn Fn(&Lang) + Send + Sync>),
+    Elementwise(Arc<ElementRule>),
+}
+
+type ElementRule = dyn for<'k> Fn(&[Val<'k>]) -> Val<'k> + Send + Sync;
+type Rule = dyn Fn(&KernelGradient<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync;
+
+/// What was recorded, and what for.
+#[derive(Clone)]
+struct Known {
+    /// As a weak handle: kernels keep no device open.
+    device: WeakDevice,
+    dtypes: SmallVec<[DType; 4]>,
+    large: bool,
+    recorded: Arc<Recorded>,
+}
+
+/// What the gradient rule of a [`Kernel`] is given.
+#[derive(Debug)]
+pub struct KernelGradient<'a> {
+    /// The inputs of the call.
+    pub inputs: &'a [Tensor],
+    /// The output whose cotangent is given.
+    pub output: &'a Tensor,
+    /// Its number among the outputs.
+    pub number: usize,
+    /// The cotangent of the output.
+    pub cotangent: &'a Tensor,
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kernel({})", self.0.name)
+    }
+}
+
+impl Kernel {
+    /// A kernel that a closure writes. Nothing is recorded before the first call.
+    pub fn new(name: &str, write: impl Fn(&Lang) + Send + Sync + 'static) -> Kernel {
+        Kernel::of(name, Written::Whole(Arc::new(write)))
+    }
+
+    /// A function of elements at equal places. Inputs are broadcast; shape, dtype and gradient of the result follow, and it is fused
+    /// with what stands around it as any operation is.
+    ///
+    /// ```
+    /// use zyx::Tensor;
+    /// use zyx::kernel::{Kernel, Val};
+    /// # let device = zyx::runtime().device("reference")?;
+    /// let swiglu = Kernel::elementwise("swiglu", |x: &[Val]| x[0] * x[0].sigmoid() * x[1]);
+    /// let gate = Tensor::new([0f32, 2.0], &device)?.tracked();
+    /// let up = Tensor::new([3f32], &device)?;
+    /// let y = swiglu.call(&[&gate, &up])?;
+    /// assert_eq!(y.to_vec::<f32>()?[0], 0.0);
+    /// let slope = y.sum(..)?.grad(&[&gate])?.remove(0).expect("it depends on the gate");
+    /// assert_eq!(slope.to_vec::<f32>()?[0], 1.5);
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
+    pub fn elementwise(
+        name: &str,
+        write: impl for<'k> Fn(&[Val<'k>]) -> Val<'k> + Send + Sync + 'static,
+    ) -> Kernel {
+        Kernel::of(name, Written::Elementwise(Arc::new(write)))
+    }
+
+    fn of(name: &str, write: Written) -> Kernel {
+        let (sizes, choices, recorded) = Default::default();
+        Kernel(Arc::new(Inner {
+            name: name.into(),
+            write,
+            sizes,
+            choices,
+            gradient: None,
+            recorded,
+        }))
+    }
+
+    /// Its name, as [`Tensor::explain`] and the profiler have it.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The kernel with a size that no input says.
+    ///
+    /// ```
+    /// use zyx::kernel::{Kernel, Lang};
+    /// use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
+    /// let repeated = Kernel::new("repeated", |k: &Lang| {
+    ///     let [n, times] = k.sizes(["n", "times"]);
+    ///     let x = k.input("x", [n]);
+    ///     let y = k.output("y", [times, n], x.dtype());
+    ///     k.each([times, n], |[i, j]| y.set([i, j], x.at(j)));
+    /// });
+    /// let x = Tensor::new([1i32, 2], &device)?;
+    /// let y = repeated.with_size("times", 2).call(&[&x])?;
+    /// assert_eq!(y.to_vec::<i32>()?, [1, 2, 1, 2]);
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_size(&self, name: &str, size: usize) -> Kernel {
+        let mut inner = (*self.0).clone();
+        inner.sizes.retain(|(known, _)| known != name);
+        inner.sizes.push((name.to_owned(), size));
+        Kernel(Arc::new(inner))
+    }
+
+    /// The kernel with another value of a parameter; see [`Lang::parameter`].
+    #[must_use]
+    pub fn with_parameter(&self, name: &str, value: usize) -> Kernel {
+        let mut inner = (*self.0).clone();
+        inner.choices.retain(|(known, _)| known != name);
+        inner.choices.push((name.to_owned(), value));
+        inner.recorded = Arc::default();
+        Kernel(Arc::new(inner))
+    }
+
+    /// The kernel with a rule for its gradient in operations of tensors: one cotangent, or `None`, for each input.
+    ///
+    /// ```
+    /// use zyx::Tensor;
+    /// use zyx::kernel::{Kernel, Lang};
+    /// # let device = zyx::runtime().device("reference")?;
+    /// let double = Kernel::new("double", |k: &Lang| {
+    ///     let n = k.size("n");
+    ///     let x = k.input("x", [n]);
+    ///     let y = k.output("y", [n], x.dtype());
+    ///     k.each(n, |i| y.set(i, x.at(i) * 2.0));
+    /// })
+    /// .with_gradient(|of| Ok(vec![Some(of.cotangent * 2.0)]));
+    /// let x = Tensor::new([1f32, 2.0], &device)?.tracked();
+    /// let dx = double.call(&[&x])?.sum(..)?.grad(&[&x])?.remove(0).expect("by the rule");
+    /// assert_eq!(dx.to_vec::<f32>()?, [2.0, 2.0]);
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_gradient(
+        &self,
+        rule: impl Fn(&KernelGradient<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+    ) -> Kernel {
+        let mut inner = (*self.0).clone();
+        inner.gradient = Some(Arc::new(rule));
+        Kernel(Arc::new(inner))
+    }
+
+    /// The result of the kernel, which has one output, for these inputs, in the order in which it declares them.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] at the line of the kernel that is wrong; [`Error::Shape`] or [`Error::Argument`] where inputs do not fit
+    /// it: another number of them or of axes, extents that contradict one another, a size that nothing says.
+    #[track_caller]
+    pub fn call(&self, inputs: &[&Tensor]) -> Result<Tensor> {
+        let mut outputs = self.call_all(inputs)?;
+        let n = outputs.len();
+        match outputs.pop() {
+            Some(only) if n == 1 => Ok(only),
+            _ => Err(self.wrong(format!("it has {n} outputs: `call_all` gives all of them"))),
+        }
+    }
+
+    /// All results of the kernel, in the order in which it declares them.
+    ///
+    /// ```
+    /// use zyx::Tensor;
+    /// use zyx::kernel::{Kernel, Lang};
+    /// # let device = zyx::runtime().device("reference")?;
+    /// let halves = Kernel::new("halves", |k: &Lang| {
+    ///     let n = k.size("n");
+    ///     let x = k.input("x", [n]);
+    ///     let [quotient, rest] = ["quotient", "rest"].map(|name| k.output(name, [n], x.dtype()));
+    ///     k.each(n, |i| {
+    ///         quotient.set(i, x.at(i) / 2);
+    ///         rest.set(i, x.at(i) % 2);
+    ///     });
+    /// });
+    /// let both = halves.call_all(&[&Tensor::new([4i32, 7], &device)?])?;
+    /// assert_eq!(both[0].to_vec::<i32>()?, [2, 3]);
+    /// assert_eq!(both[1].to_vec::<i32>()?, [0, 1]);
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Kernel::call`].
+    #[track_caller]
+    pub fn call_all(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+        if let Written::Elementwise(write) = &self.0.write {
+            let y = self.elements(inputs, &**write)?;
+            return Ok(vec![self.with_rule(y, inputs, 0)?]);
+        }
+        let Call { recorded, scalars, device } = self.bound(inputs)?;
+        let call = KernelCall { recorded, scalars, output: 0 };
+        let mut owned: Vec<Tensor> = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            // Nothing is read of an empty input, and a launch needs a buffer.
+            owned.push(match input.is_empty() {
+                true => Tensor::zeros([1], input.dtype(), &device).contiguous(),
+                false => (*input).clone(),
+            });
+        }
+        let mut outputs = Vec::new();
+        for (output, (slot, argument)) in call.arguments(false).enumerate() {
+            if argument.role == Role::Scratch {
+                continue;
+            }
+            let (shape, dtype) = (call.shape(slot), argument.dtype);
+            let op = Op::Kernel(Arc::new(KernelCall { output, ..call.clone() }));
+            let srcs = Kernel::sources(&owned);
+            let tracked = dtype.is_float() && inputs.iter().any(|input| input.is_tracked());
+            let y = Tensor::node(Expr { op, srcs }, shape, dtype, device.clone(), tracked);
+            let number = outputs.len();
+            outputs.push(self.with_rule(y, inputs, number)?);
+        }
+        Ok(outputs)
+    }
+
+    /// Runs the kernel in the interpreter, which looks at each access, with threads in several orders: what it finds is an error at the
+    /// line of the program.
+    ///
+    /// ```
+    /// use zyx::kernel::{Kernel, Lang};
+    /// use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
+    /// let wrong = Kernel::new("wrong", |k: &Lang| {
+    ///     let n = k.size("n");
+    ///     let x = k.input("x", [n]);
+    ///     let y = k.output("y", [1], DType::F32);
+    ///     k.each(n, |i| y.set(0, x.at(i)));
+    /// });
+    /// let error = wrong.check(&[&Tensor::new([1f32, 2.0], &device)?]).unwrap_err();
+    /// assert!(error.to_string().contains("stored twice"), "{error}");
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A race of threads, an access outside of an array, a loop that does not end, a barrier that only some threads reach; and as for
+    /// [`Kernel::call`].
+    #[track_caller]
+    pub fn check(&self, inputs: &[&Tensor]) -> Result<()> {
+        if let Written::Elementwise(_) = &self.0.write {
+            return self.call(inputs).map(|_| ());
+        }
+        let Call { recorded, scalars, .. } = self.bound(inputs)?;
+        let call = KernelCall { recorded, scalars, output: 0 };
+        let bytes: Vec<Vec<u8>> =
+            inputs.iter().map(|input| input.to_bytes()).collect::<Result<_>>()?;
+        for seed in [None, Some(1), Some(2)] {
+            call.interpret(&bytes, seed)?;
+        }
+        Ok(())
+    }
+
+    /// The kernel as it is recorded for inputs of these dtypes on a device, as text of the IR.
+    ///
+    /// # Errors
+    /// As for [`Kernel::call`].
+    #[track_caller]
+    pub fn to_text(&self, dtypes: &[DType], device: &Device) -> Result<String> {
+        Ok(self.recorded(device, dtypes, false)?.kernel().to_string())
+    }
+
+    #[track_caller]
+    fn wrong(&self, reason: String) -> Error {
+        let reason = format!("kernel `{}`: {reason}", self.0.name);
+        Error::Argument { op: "kernel", reason, location: Location::caller() }
+    }
+
+    #[track_caller]
+    fn misfit(&self, inputs: &[&Tensor], reason: String) -> Error {
+        let operands: Operands = inputs.iter().map(|x| (x.dtype(), x.shape().clone())).collect();
+        let reason = format!("kernel `{}`: {reason}", self.0.name);
+        Error::Shape { op: "kernel", reason, operands, location: Location::caller() }
+    }
+
+    #[track_caller]
+    fn on_one_device(&self, inputs: &[&Tensor]) -> Result<()> {
+        let Some(other) = inputs.iter().find(|x| x.device() != inputs[0].device()) else {
+            return Ok(());
+        };
+        let reason = format!(
+            "kernel `{}` needs all inputs on one device, the first is on {}; use `to_device`",
+            self.0.name,
+            inputs[0].device()
+        );
+        let (spec, location) = (other.device().spec().to_owned(), Location::caller());
+        Err(Error::NoDevice { spec, reason, location })
+    }
+
+    /// The output with the gradient rule, if there is one.
+    #[track_caller]
+    fn with_rule(&self, y: Tensor, inputs: &[&Tensor], number: usize) -> Result<Tensor> {
+        let Some(rule) = self.0.gradient.clone() else { return Ok(y) };
+        y.with_gradient(inputs, move |inputs, output, cotangent| {
+            rule(&KernelGradient { inputs, output, number, cotangent })
+        })
+    }
+
+    /// Inputs as the sources of a node: of more than two, the second is a list.
+    #[track_caller]
+    fn sources(inputs: &[Tensor]) -> [Option<Tensor>; 3] {
+        let [first, rest @ ..] = inputs else { return [None, None, None] };
+        let second = match rest {
+            [] | [_] => rest.first().cloned(),
+            _ => Some(Kernel::listed(rest)),
+        };
+        [Some(first.clone()), second, None]
+    }
+
+    #[track_caller]
+    fn listed(inputs: &[Tensor]) -> Tensor {
+        let (own, rest) = inputs.split_at(if inputs.len() > 3 { 2 } else { inputs.len() });
+        let mut srcs = [None, None, None];
+        srcs.iter_mut().zip(own).for_each(|(slot, input)| *slot = Some(input.clone()));
+        if !rest.is_empty() {
+            srcs[2] = Some(Kernel::listed(rest));
+        }
+        let n = srcs.iter().flatten().count() as u8;
+        let tracked = inputs.iter().any(Tensor::is_tracked);
+        let (expr, device) = (Expr { op: Op::Operands { n }, srcs }, inputs[0].device().clone());
+        Tensor::node(expr, Shape::scalar(), DType::F32, device, tracked)
+    }
+
+    /// The kernel as it is recorded for a device and dtypes.
+    #[track_caller]
+    fn recorded(&self, device: &Device, dtypes: &[DType], large: bool) -> Result<Arc<Recorded>> {
+        let is_it = |known: &&Known| {
+            known.large == large && known.dtypes[..] == *dtypes && device.is_of(&known.device)
+        };
+        if let Some(known) = lock(&self.0.recorded).iter().find(is_it) {
+            return Ok(known.recorded.clone());
+        }
+        let mut setting = Setting {
+            caps: device.caps().clone(),
+            inputs: dtypes.to_vec(),
+            large,
+            choices: Vec::new(),
+        };
+        let write = |k: &Lang| match &self.0.write {
+            Written::Whole(write) => write(k),
+            Written::Elementwise(_) => {}
+        };
+        let mut recorded = record(&self.0.name, &setting, write)?;
+        if !self.0.choices.is_empty() {
+            for (name, values) in recorded.parameters() {
+                let given = self.0.choices.iter().find(|choice| choice.0 == *name);
+                let place = |value: usize| values.iter().position(|known| *known == value);
+                let choice = match given {
+                    None => 0,
+                    Some(&(_, value)) => place(value).ok_or_else(|| {
+                        self.wrong(format!("parameter `{name}` is one of {values:?}, not {value}"))
+                    })?,
+                };
+                setting.choices.push(choice);
+            }
+            recorded = record(&self.0.name, &setting, write)?;
+        }
+        let recorded = Arc::new(recorded);
+        let dtypes = SmallVec::from_slice(dtypes);
+        let known = Known { device: device.downgrade(), dtypes, large, recorded: recorded.clone() };
+        let mut all = lock(&self.0.recorded);
+        all.retain(|known| known.device.strong_count() > 0);
+        all.push(known);
+        Ok(recorded)
+    }
+
+    /// The kernel and its numbers for these inputs.
+    #[track_caller]
+    fn bound(&self, inputs: &[&Tensor]) -> Result<Call> {
+        let Some(device) = inputs.first().map(|x| x.device().clone()) else {
+            return Err(self.wrong("it was called without an input".to_owned()));
+        };
+        self.on_one_device(inputs)?;
+        let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|x| x.dtype()).collect();
+        let mut recorded = self.recorded(&device, &dtypes, false)?;
+        let sizes = self.sizes(&recorded, inputs)?;
+        let size = |number: usize| sizes.get(number).copied();
+        let is_small = |expr: &SizeExpr| expr.eval(&size).is_some_and(|x| x <= SMALL as i64);
+        let small = recorded.spaces().iter().chain(recorded.scalars()).all(is_small);
+        if !small {
+            recorded = self.recorded(&device, &dtypes, true)?;
+        }
+        let scalars = recorded.scalars().iter().map(|expr| {
+            let value = expr.eval(&size).filter(|&x| x >= 0);
+            value.ok_or_else(|| {
+                let expr = expr.display(recorded.sizes());
+                self.misfit(inputs, format!("{expr} is no number from 0 on"))
+            })
+        });
+        let scalars = scalars.collect::<Result<Arc<[i64]>>>()?;
+        Ok(Call { recorded, scalars, device })
+    }
+
+    /// The sizes that inputs and the program say, by number.
+    #[track_caller]
+    fn sizes(&self, recorded: &Recorded, inputs: &[&Tensor]) -> Result<SmallVec<[i64; 8]>> {
+        let names = recorded.sizes();
+        let mut sizes: SmallVec<[Option<i64>; 8]> = names
+            .iter()
+            .map(|name| {
+                let given = self.0.sizes.iter().find(|size| size.0 == *name);
+                given.map(|size| size.1 as i64)
+            })
+            .collect();
+        let arguments = recorded.arguments();
+        let declared = arguments.iter().filter(|argument| argument.role == Role::Input);
+        let n = declared.clone().count();
+        if n != inputs.len() {
+            return Err(
+                self.wrong(format!("it has {n} inputs, and was called with {}", inputs.len()))
+            );
+        }
+        // Sizes first: an extent may be made of one that a later input says.
+        for (argument, input) in declared.clone().zip(inputs) {
+            if argument.shape.len() != input.rank() {
+                let reason = format!("`{}` has {} axes", argument.name, argument.shape.len());
+                return Err(self.misfit(inputs, reason));
+            }
+            for (expr, &extent) in argument.shape.iter().zip(input.shape().iter()) {
+                if let SizeExpr::Size(number) = expr {
+                    sizes[*number].get_or_insert(extent as i64);
+                }
+            }
+        }
+        let known = |number: usize| sizes.get(number).copied().flatten();
+        for (argument, input) in declared.zip(inputs) {
+            for (axis, (expr, &extent)) in
+                argument.shape.iter().zip(input.shape().iter()).enumerate()
+            {
+                if expr.eval(&known) != Some(extent as i64) {
+                    let (name, expr_name) = (&argument.name, expr.display(names));
+                    let expected = expr.eval(&known).map_or("unknown".into(), |x| x.to_string());
+                    let reason = format!(
+                        "axis {axis} of `{name}` is {extent}, and `{expr_name}` is {expected}"
+                    );
+                    return Err(self.misfit(inputs, reason));
+                }
+            }
+        }
+        let whole = names.iter().zip(&sizes).map(|(name, size)| {
+            size.ok_or_else(|| {
+                self.wrong(format!("no input says the size `{name}`: give it by `with_size`"))
+            })
+        });
+        whole.collect()
+    }
+
+    /// The result of a function of elements, as operations of tensors.
+    #[track_caller]
+    fn elements(&self, inputs: &[&Tensor], write: &ElementRule) -> Result<Tensor> {
+        if inputs.is_empty() {
+            return Err(self.wrong("it was called without an input".to_owned()));
+        }
+        self.on_one_device(inputs)?;
+        // Steps on halves are computed in `f32`, and rounded once.
+        let dtypes: Vec<DType> = inputs.iter().map(|x| x.dtype()).collect();
+        let (narrow, result) = record_function(&self.0.name, &dtypes, write)?;
+        let dtype = narrow.ty(result).dtype;
+        let wide: Vec<DType> = dtypes.iter().map(|dtype| dtype.accumulator()).collect();
+        let (kernel, result) = record_function(&self.0.name, &wide, write)?;
+        let inputs =
+            Tensor::broadcast_tensors(inputs).map_err(|error| error.at(Location::caller()))?;
+        let inputs: Vec<Tensor> = inputs.iter().map(Tensor::widened).collect();
+        let mut known = FxHashMap::default();
+        Ok(self.element(&kernel, result, &inputs, &mut known)?.cast(dtype))
+    }
+
+    /// A value of an elementwise kernel as a tensor.
+    #[track_caller]
+    fn element(
+        &self,
+        kernel: &ir::Kernel,
+        value: Value,
+        inputs: &[Tensor],
+        known: &mut FxHashMap<Value, Tensor>,
+    ) -> Result<Tensor> {
+        if let Some(tensor) = known.get(&value) {
+            return Ok(tensor.clone());
+        }
+        let dtype = kernel.ty(value).dtype;
+        let shape = inputs[0].shape().clone();
+        let mut of = |x: Value| self.element(kernel, x, inputs, known);
+        let tensor = match kernel.op(value) {
+            ir::Op::Const { bits } => inputs[0].constant(Scalar::from_bits(dtype, bits)),
+            ir::Op::Var { slot } => inputs[usize::from(slot)].clone(),
+            ir::Op::Unary { op, x } => Tensor::pending(Op::Unary(op), [&of(x)?], shape, dtype),
+            ir::Op::Binary { op, x, y } => {
+                Tensor::pending(Op::Binary(op), [&of(x)?, &of(y)?], shape, dtype)
+            }
+            ir::Op::Ternary { op, x, y, z } => {
+                Tensor::pending(Op::Ternary(op), [&of(x)?, &of(y)?, &of(z)?], shape, dtype)
+            }
+            ir::Op::Cast { x } => {
+                Tensor::pending(Op::Cast { bits: false }, [&of(x)?], shape, dtype)
+            }
+            ir::Op::Bitcast { x } => {
+                Tensor::pending(Op::Cast { bits: true }, [&of(x)?], shape, dtype)
+            }
+            _ => {
+                let reason =
+                    "an elementwise kernel is arithmetic of its elements: use `Kernel::new`";
+                return Err(self.wrong(reason.to_owned()));
+            }
+        };
+        known.insert(value, tensor.clone());
+        Ok(tensor)
+    }
+}
+
+/// A kernel with the numbers of a call.
+struct Call {
+    recorded: Arc<Recorded>,
+    scalars: Arc<[i64]>,
+    device: Device,
+}

@@ -1,0 +1,710 @@
+//! Matrices spread over the threads of a group: sums of products, by matrix instructions where the device has them.
+//!
+//! A thread keeps elements of few rows, and the threads that share a row are neighbours, so what is found of each row ([`Rows`])
+//! is exchanged among few. Matrices of one number of rows have the same rows in each thread, however many columns they have.
+
+use super::array::Array;
+use super::control::Span;
+use super::group::Group;
+use super::value::{Operand, Val};
+use super::{Lang, State};
+use crate::dtype::DType;
+use crate::ir::mma::{self, HELD, SIDE, WARP};
+use crate::ir::{Op, ShuffleKind, Space, Type, Value};
+use crate::ops::BinaryOp;
+
+/// Steps of a product that are staged at once.
+const DEPTH: usize = 32;
+/// Threads that share a row of a matrix without matrix instructions.
+const SHARING: usize = 16;
+
+/// Which elements a thread has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    /// One thread has all.
+    Whole,
+    /// Threads in a grid of so many rows and columns: a thread has as many rows as there are for each row of the grid, side by side,
+    /// and every so-manieth column.
+    Grid { rows: usize, columns: usize },
+    /// Each warp has so many squares of sixteen rows, as matrix instructions hold them.
+    Squares { of_warp: usize },
+}
+
+/// A matrix of literal extents, spread over the threads of a group.
+#[derive(Debug)]
+pub struct Matrix<'k> {
+    group: Group<'k>,
+    shape: [usize; 2],
+    dtype: DType,
+    layout: Layout,
+    /// Storage of a thread: one for all elements, or one for each row and column, or square.
+    parts: Vec<Value>,
+}
+
+/// A value for each row of a [`Matrix`].
+#[derive(Clone, Debug)]
+pub struct Rows<'k> {
+    group: Group<'k>,
+    n: usize,
+    layout: Layout,
+    /// Storage for one row each, or for all.
+    parts: Vec<Array<'k>>,
+}
+
+/// An element of a matrix that a thread has.
+struct Held<'k> {
+    at: [Val<'k>; 2],
+    /// Its storage, and where in that.
+    part: Value,
+    place: Val<'k>,
+    /// Which of the rows that the thread has.
+    row: usize,
+}
+
+impl Layout {
+    fn of(group: Group<'_>, [rows, columns]: [usize; 2], squares: bool) -> Layout {
+        let threads = group.threads();
+        let warps = threads / WARP;
+        if threads == 1 {
+            return Layout::Whole;
+        }
+        if squares && warps > 0 && rows % (SIDE * warps) == 0 && columns % SIDE == 0 {
+            return Layout::Squares { of_warp: rows / SIDE / warps };
+        }
+        let of_rows = rows.min((threads / SHARING).max(1));
+        Layout::Grid { rows: of_rows, columns: threads / of_rows }
+    }
+
+    /// Rows of a thread.
+    fn rows(self, all: usize) -> usize {
+        match self {
+            Layout::Whole => 1,
+            Layout::Grid { rows, .. } => all / rows,
+            Layout::Squares { of_warp } => 2 * of_warp,
+        }
+    }
+}
+
+impl<'k> Group<'k> {
+    /// A matrix of zeros. Extents are powers of two.
+    #[track_caller]
+    pub fn matrix(self, shape: [usize; 2], dtype: DType) -> Matrix<'k> {
+        let k = self.lang();
+        if !shape.iter().all(|n| n.is_power_of_two()) {
+            k.fail(format_args!("a matrix of {shape:?}: extents are powers of two"));
+        }
+        // Sums of products of halves are `f32`.
+        let squares = dtype == DType::F32 && k.caps().mma != crate::dtype::DTypeSet::NONE;
+        let layout = Layout::of(self, shape, squares);
+        let [rows, columns] = shape;
+        let (n, len) = match layout {
+            Layout::Whole => (1, rows * columns),
+            Layout::Grid { rows: r, columns: c } => (rows / r * columns.div_ceil(c), 1),
+            Layout::Squares { of_warp } => (of_warp * columns / SIDE, HELD),
+        };
+        let part = |s: &mut State| s.b.alloc(Space::Register, Type::scalar(dtype), len as u32);
+        let parts = k.emit(|s| (0..n).map(|_| part(s)).collect());
+        let matrix = Matrix { group: self, shape, dtype, layout, parts };
+        matrix.fill(0);
+        matrix
+    }
+
+    /// A value for each row of a matrix of so many rows, which has such a layout as `like`.
+    #[track_caller]
+    fn rows_like(self, n: usize, layout: Layout, dtype: DType) -> Rows<'k> {
+        let k = self.lang();
+        let parts = match layout {
+            Layout::Whole => vec![Array::own(k, Space::Register, dtype, &[n])],
+            layout => {
+                let one = |_| Array::own(k, Space::Register, dtype, &[1]);
+                (0..layout.rows(n)).map(one).collect()
+            }
+        };
+        Rows { group: self, n, layout, parts }
+    }
+}
+
+impl<'k> Matrix<'k> {
+    /// Its extents.
+    pub fn shape(&self) -> [usize; 2] {
+        self.shape
+    }
+
+    /// The dtype of its elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn k(&self) -> &'k Lang {
+        self.group.lang()
+    }
+
+    /// Calls `visit` for each element that a thread has: in a loop if one thread has all.
+    #[track_caller]
+    fn held(&self, visit: &dyn Fn(Held<'k>)) {
+        let (k, [rows, columns]) = (self.k(), self.shape);
+        let thread = self.group.number();
+        let thread = || thread.unwrap_or_else(|| k.index(0));
+        match self.layout {
+            Layout::Whole => k.each_in_loops(
+                &[k.index(rows as i64), k.index(columns as i64)],
+                crate::ir::LoopKind::Parallel,
+                |at| {
+                    let place = at[0] * columns + at[1];
+                    visit(Held { at: [at[0], at[1]], part: self.parts[0], place, row: 0 });
+                },
+            ),
+            Layout::Grid { rows: r, columns: c } => {
+                let (mine, each) = (rows / r, columns.div_ceil(c));
+                let [row, column] = [thread() / c * mine, thread() % c];
+                for (i, part) in self.parts.iter().enumerate() {
+                    let at = [row + i / each, column + i % each * c];
+                    let held = Held { at, part: *part, place: k.index(0), row: i / each };
+                    // Fewer columns than threads.
+                    if columns < c {
+                        k.when(at[1].lt(columns), || visit(held));
+                    } else {
+                        visit(held);
+                    }
+                }
+            }
+            Layout::Squares { of_warp } => {
+                let [warp, lane] = [thread() / WARP, thread() % WARP];
+                let [line, quarter] = [lane / 4, lane % 4];
+                let top = warp * (of_warp * SIDE) + line / 2 * 4 + line % 2;
+                let squares = columns / SIDE;
+                for (number, part) in self.parts.iter().enumerate() {
+                    let [i, j] = [number / squares, number % squares];
+                    for element in 0..HELD {
+                        let row = top + (i * SIDE + element / 4 * 2);
+                        let column = quarter * 4 + (j * SIDE + element % 4);
+                        let place = k.index(element as i64);
+                        let row_of = 2 * i + element / 4;
+                        visit(Held { at: [row, column], part: *part, place, row: row_of });
+                    }
+                }
+            }
+        }
+    }
+
+    #[track_caller]
+    fn get(&self, held: &Held<'k>) -> Val<'k> {
+        self.k().val(|s| s.b.load(held.part, held.place.value))
+    }
+
+    #[track_caller]
+    fn put(&self, held: &Held<'k>, value: Val<'k>) {
+        let k = self.k();
+        if value.dtype() != self.dtype {
+            k.fail(format_args!("a {} in a matrix of {}: cast it", value.dtype(), self.dtype));
+            return;
+        }
+        k.stores_to(held.part);
+        k.emit(|s| s.b.store(held.part, held.place.value, value.value));
+    }
+
+    /// Makes all elements one value.
+    #[track_caller]
+    pub fn fill(&self, value: impl Operand<'k>) {
+        let k = self.k();
+        let value = value.val(k, self.dtype);
+        k.primitive(|| self.group.phase("fill", || self.held(&|held| self.put(&held, value))));
+    }
+
+    /// Replaces each element: `f` gets its coordinates and what it is.
+    #[track_caller]
+    pub fn map(&self, f: impl Fn([Val<'k>; 2], Val<'k>) -> Val<'k>) {
+        let k = self.k();
+        k.primitive(|| {
+            self.group.phase("map", || {
+                self.held(&|held| {
+                    let old = self.get(&held);
+                    self.put(&held, k.of_program(|| f(held.at, old)));
+                });
+            });
+        });
+    }
+
+    /// As [`Matrix::map`], with the values of the element's row.
+    #[track_caller]
+    pub fn map_rows<const N: usize>(
+        &self,
+        rows: [&Rows<'k>; N],
+        f: impl Fn([Val<'k>; 2], Val<'k>, [Val<'k>; N]) -> Val<'k>,
+    ) {
+        let k = self.k();
+        k.primitive(|| {
+            self.group.phase("map_rows", || {
+                self.held(&|held| {
+                    let old = self.get(&held);
+                    let of_row = rows.map(|rows| rows.part(held.row, held.at[0]));
+                    self.put(&held, k.of_program(|| f(held.at, old, of_row)));
+                });
+            });
+        });
+    }
+
+    /// Calls `f` for each element, with its coordinates and the values of its row: to store it.
+    #[track_caller]
+    pub fn each<const N: usize>(
+        &self,
+        rows: [&Rows<'k>; N],
+        f: impl Fn([Val<'k>; 2], Val<'k>, [Val<'k>; N]),
+    ) {
+        let k = self.k();
+        k.primitive(|| {
+            self.group.phase("each", || {
+                self.held(&|held| {
+                    let value = self.get(&held);
+                    let of_row = rows.map(|rows| rows.part(held.row, held.at[0]));
+                    k.of_program(|| f(held.at, value, of_row));
+                });
+            });
+        });
+    }
+
+    /// For each row the combination of its elements.
+    #[track_caller]
+    pub fn reduce_rows(&self, op: BinaryOp) -> Rows<'k> {
+        let k = self.k();
+        k.primitive(|| {
+            let found = self.group.rows_like(self.shape[0], self.layout, self.dtype);
+            let Some(identity) = op.identity(self.dtype) else {
+                k.fail(format_args!("`{op}` has no neutral element on {}", self.dtype));
+                return found;
+            };
+            let identity = k.val(|s| s.b.constant(identity));
+            self.group.phase("reduce_rows", || {
+                found.held(&|row, at| found.put(row, at, identity));
+                self.held(&|held| {
+                    let sum = found.part(held.row, held.at[0]).binary(op, self.get(&held));
+                    found.put(held.row, held.at[0], sum);
+                });
+            });
+            let span = match self.layout {
+                Layout::Whole => 1,
+                Layout::Grid { columns, .. } => columns,
+                Layout::Squares { .. } => 4,
+            };
+            found.combine(op, span);
+            found
+        })
+    }
+
+    /// Adds the product of two matrices, of which `left` tells the element of a row and a step, and `right` that of a step and a
+    /// column, within what is loaded: where there is none they are zero. Factors are halves where matrix instructions
+    /// serve; otherwise they are converted to the dtype of the sums.
+    #[track_caller]
+    pub fn add_product(
+        &self,
+        steps: impl Span<'k>,
+        left: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
+        right: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
+    ) {
+        let (k, bounds) = (self.k(), steps.bounds(self.k()));
+        k.primitive(|| {
+            let start = bounds.0.unwrap_or_else(|| k.index(0));
+            let steps = (start, bounds.1);
+            let left = |i, step| k.of_program(|| left(i, step));
+            let right = |step, j| k.of_program(|| right(step, j));
+            match self.layout {
+                Layout::Whole => self.multiply_alone(steps, &left, &right),
+                Layout::Grid { .. } => self.multiply_in_grid(steps, &left, &right),
+                Layout::Squares { .. } => {
+                    let whole = |factor: &Factor<'_, 'k>, side: usize| {
+                        self.stage_squares(factor, steps.0, self.shape[side], side)
+                    };
+                    k.blocks(steps, DEPTH, |first, inside| {
+                        let left = |i, step| masked(inside(step), left(i, first + step));
+                        let right = |step, j| masked(inside(step), right(first + step, j));
+                        let a = whole(&Factor::Left(&left), 0);
+                        let b = whole(&Factor::Right(&right), 1);
+                        self.multiply_squares(DEPTH / SIDE, |i, step| a.load(self, i, step), &b);
+                    });
+                }
+            }
+        });
+    }
+
+    /// Adds the product of a matrix of the group, converted to `dtype`, and another one, as [`Matrix::add_product`] does.
+    #[track_caller]
+    pub fn add_product_of(
+        &self,
+        matrix: &Matrix<'k>,
+        dtype: DType,
+        right: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
+    ) {
+        let k = self.k();
+        let [rows, steps] = matrix.shape;
+        k.primitive(|| {
+            let right = |step, j| k.of_program(|| right(step, j));
+            if let (Layout::Squares { .. }, true) = (self.layout, self.layout == matrix.layout) {
+                let right = Factor::Right(&right);
+                for first in (0..steps).step_by(DEPTH) {
+                    let depth = DEPTH.min(steps - first);
+                    let b = self.stage_squares_from(&right, first, depth, self.shape[1], 1);
+                    let squares = steps / SIDE;
+                    let a = |i: usize, step: usize| {
+                        matrix.as_left(i * squares + first / SIDE + step, dtype)
+                    };
+                    self.multiply_squares(depth / SIDE, a, &b);
+                }
+                return;
+            }
+            let staged = self.group.shared([rows, steps], dtype);
+            matrix.group.phase("add_product_of", || {
+                matrix.held(&|held| staged.set(held.at, matrix.get(&held).cast(dtype)));
+            });
+            let steps = (k.index(0), k.index(steps as i64));
+            let left = |i, step| staged.at([i, step]);
+            match self.layout {
+                Layout::Whole => self.multiply_alone(steps, &left, &right),
+                _ => self.multiply_in_grid(steps, &left, &right),
+            }
+        });
+    }
+
+    /// One thread multiplies.
+    #[track_caller]
+    fn multiply_alone(
+        &self,
+        (start, end): (Val<'k>, Val<'k>),
+        left: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
+        right: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
+    ) {
+        let (k, [rows, columns]) = (self.k(), self.shape);
+        let sums = Array::of_parts(k, self.parts[0], &[rows, columns]);
+        k.for_each(rows, |i| {
+            k.for_each(start..end, |step| {
+                let x = left(i, step).cast(self.dtype);
+                k.each_in_loops(&[k.index(columns as i64)], crate::ir::LoopKind::Parallel, |at| {
+                    let y = right(step, at[0]).cast(self.dtype);
+                    sums.set([i, at[0]], x.mul_add(y, sums.at([i, at[0]])));
+                });
+            });
+        });
+    }
+
+    /// Threads multiply what is staged in shared storage, each rows by columns of its own.
+    #[track_caller]
+    fn multiply_in_grid(
+        &self,
+        steps: (Val<'k>, Val<'k>),
+        left: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
+        right: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
+    ) {
+        let Layout::Grid { rows: r, columns: c } = self.layout else { return };
+        let (k, [rows, columns]) = (self.k(), self.shape);
+        let depth = DEPTH / 2;
+        // One more place in each row, so that rows begin at different banks.
+        let a = self.group.shared([rows, depth + 1], self.dtype);
+        let b = self.group.shared([depth, columns + 1], self.dtype);
+        let (mine, each) = (rows / r, columns.div_ceil(c));
+        let number = self.group.number().unwrap_or_else(|| k.index(0));
+        let [row, column] = [number / c * mine, number % c];
+        k.blocks(steps, depth, |first, inside| {
+            self.group.each([rows, depth], |[i, step]| {
+                a.set([i, step], masked(inside(step), left(i, first + step).cast(self.dtype)));
+            });
+            self.group.each([depth, columns], |[step, j]| {
+                b.set([step, j], masked(inside(step), right(first + step, j).cast(self.dtype)));
+            });
+            self.group.phase("add_product", || {
+                k.for_each(depth, |step| {
+                    let x: Vec<Val<'k>> = (0..mine).map(|i| a.at([row + i, step])).collect();
+                    let y: Vec<Val<'k>> = (0..each).map(|j| b.at([step, column + j * c])).collect();
+                    for (number, &part) in self.parts.iter().enumerate() {
+                        let sum = Array::of_parts(k, part, &[]);
+                        let (x, y) = (x[number / each], y[number % each]);
+                        sum.set((), x.mul_add(y, sum.at(())));
+                    }
+                });
+            });
+        });
+    }
+
+    #[track_caller]
+    fn stage_squares(
+        &self,
+        factor: &Factor<'_, 'k>,
+        _start: Val<'k>,
+        extent: usize,
+        side: usize,
+    ) -> Squares<'k> {
+        self.stage_squares_from(factor, 0, DEPTH, extent, side)
+    }
+
+    /// Leaves so many steps of a factor in shared storage, as matrix instructions take them.
+    #[track_caller]
+    fn stage_squares_from(
+        &self,
+        factor: &Factor<'_, 'k>,
+        first: usize,
+        depth: usize,
+        extent: usize,
+        side: usize,
+    ) -> Squares<'k> {
+        let k = self.k();
+        let dtype = std::cell::Cell::new(DType::F16);
+        let storage = self.group.shared([extent * depth], DType::F16);
+        let squares = Squares { storage, steps: depth / SIDE, left: side == 0, dtype: DType::F16 };
+        let place = |line: Val<'k>, step: Val<'k>| {
+            let square = line / SIDE * (depth / SIDE) + step / SIDE;
+            let [line, step] = [line % SIDE, step % SIDE];
+            let lane = (line / 4 * 2 + line % 2) * 4 + step / 4;
+            let [half, within] = [line / 2 % 2, step % 4];
+            let element = match side {
+                0 => within / 2 * 4 + half * 2 + within % 2,
+                _ => half * 4 + within,
+            };
+            (square * WARP + lane) * HELD + element
+        };
+        let set = |line: Val<'k>, step: Val<'k>, value: Val<'k>| {
+            if !k.caps().mma.contains(value.dtype()) {
+                let reason = format!(
+                    "factors are {}, of which there are no matrix instructions",
+                    value.dtype()
+                );
+                k.fail(reason);
+                return;
+            }
+            dtype.set(value.dtype());
+            squares.storage.retyped(value.dtype());
+            squares.storage.as_dtype(value.dtype()).set([place(line, step)], value);
+        };
+        match factor {
+            Factor::Left(left) => self.group.each([extent, depth], |[i, step]| {
+                set(i, step, left(i, step + first));
+            }),
+            Factor::Right(right) => self.group.each([depth, extent], |[step, j]| {
+                set(j, step, right(step + first, j));
+            }),
+        }
+        Squares { dtype: dtype.get(), storage: squares.storage.as_dtype(dtype.get()), ..squares }
+    }
+
+    /// Adds products of squares: those of the left factor by row of squares and step.
+    #[track_caller]
+    fn multiply_squares(
+        &self,
+        steps: usize,
+        left: impl Fn(usize, usize) -> Value,
+        right: &Squares<'k>,
+    ) {
+        let Layout::Squares { of_warp } = self.layout else { return };
+        let (k, columns) = (self.k(), self.shape[1] / SIDE);
+        let Some(row) = mma::row(right.dtype) else { return };
+        self.group.phase("add_product", || {
+            for step in 0..steps {
+                let a: Vec<Value> = (0..of_warp).map(|i| left(i, step)).collect();
+                for j in 0..columns {
+                    let b = right.load(self, j, step);
+                    for (i, &a) in a.iter().enumerate() {
+                        let part = self.parts[i * columns + j];
+                        k.emit(|s| {
+                            let zero = s.b.index(0);
+                            let c = s.b.load_vector(part, zero, HELD as u8);
+                            let ty = s.b.ty(c);
+                            let sum = s.b.emit(Op::Mma { row, a, b, c }, ty);
+                            s.b.store(part, zero, sum)
+                        });
+                    }
+                }
+            }
+        });
+    }
+
+    /// A square that the thread holds, in the order of a left factor.
+    #[track_caller]
+    fn as_left(&self, square: usize, dtype: DType) -> Value {
+        let (k, part) = (self.k(), self.parts[square]);
+        k.emit(|s| {
+            let scratch = s.b.alloc(Space::Register, Type::scalar(dtype), HELD as u32);
+            for i in 0..HELD {
+                let from = s.b.index(mma::left_order(i) as i64);
+                let (x, to) = (s.b.load(part, from), s.b.index(i as i64));
+                let x = s.b.cast(dtype, x);
+                s.b.store(scratch, to, x);
+            }
+            let zero = s.b.index(0);
+            s.b.load_vector(scratch, zero, HELD as u8)
+        })
+    }
+}
+
+/// Elements of a factor.
+enum Factor<'f, 'k> {
+    Left(&'f dyn Fn(Val<'k>, Val<'k>) -> Val<'k>),
+    Right(&'f dyn Fn(Val<'k>, Val<'k>) -> Val<'k>),
+}
+
+/// Squares of a factor in shared storage.
+struct Squares<'k> {
+    storage: Array<'k>,
+    steps: usize,
+    left: bool,
+    dtype: DType,
+}
+
+impl<'k> Squares<'k> {
+    /// What a thread multiplies of a square: of the left factor of its warp's rows.
+    #[track_caller]
+    fn load(&self, matrix: &Matrix<'k>, line: usize, step: usize) -> Value {
+        let k = matrix.k();
+        let number = matrix.group.number().unwrap_or_else(|| k.index(0));
+        let [warp, lane] = [number / WARP, number % WARP];
+        let own = match (self.left, matrix.layout) {
+            (true, Layout::Squares { of_warp }) => warp * of_warp + line,
+            _ => k.index(line as i64),
+        };
+        let place = ((own * self.steps + step) * WARP + lane) * HELD;
+        self.storage.load_vector(place, HELD as u8)
+    }
+}
+
+/// A value, or zero.
+fn masked<'k>(inside: Option<Val<'k>>, value: Val<'k>) -> Val<'k> {
+    match inside {
+        Some(inside) => inside.select(value, 0),
+        None => value,
+    }
+}
+
+impl Lang {
+    /// Blocks of a range of steps. The body gets the first step of each, and whether a step of the block is in the range, if that
+    /// is not certain.
+    #[track_caller]
+    fn blocks<'k>(
+        &'k self,
+        (start, end): (Val<'k>, Val<'k>),
+        depth: usize,
+        body: impl FnOnce(Val<'k>, &dyn Fn(Val<'k>) -> Option<Val<'k>>),
+    ) {
+        let len = end - start;
+        let whole = len.literal().is_some_and(|n| n.to_i64() % depth as i64 == 0);
+        self.for_each(len.div_ceil(depth), |block| {
+            let first = start + block * depth;
+            body(first, &|step| (!whole).then(|| (first + step).lt(end)));
+        });
+    }
+}
+
+impl<'k> Rows<'k> {
+    /// The value of a row that the thread has.
+    #[track_caller]
+    fn part(&self, row: usize, at: Val<'k>) -> Val<'k> {
+        match self.layout {
+            Layout::Whole => self.parts[0].at(at),
+            _ => self.parts[row].at(0),
+        }
+    }
+
+    #[track_caller]
+    fn put(&self, row: usize, at: Val<'k>, value: Val<'k>) {
+        match self.layout {
+            Layout::Whole => self.parts[0].set(at, value),
+            _ => self.parts[row].set(0, value),
+        }
+    }
+
+    /// Calls `visit` for each row that the thread has, in a loop if it has all.
+    #[track_caller]
+    fn held(&self, visit: &dyn Fn(usize, Val<'k>)) {
+        let k = self.group.lang();
+        match self.layout {
+            Layout::Whole => {
+                k.each_in_loops(&[k.index(self.n as i64)], crate::ir::LoopKind::Parallel, |at| {
+                    visit(0, at[0])
+                })
+            }
+            layout => (0..layout.rows(self.n)).for_each(|row| visit(row, k.index(row as i64))),
+        }
+    }
+
+    /// Combines what the threads that share rows have.
+    #[track_caller]
+    fn combine(&self, op: BinaryOp, span: usize) {
+        let (k, group) = (self.group.lang(), self.group);
+        let Some(number) = group.number().filter(|_| span > 1) else { return };
+        if group.lanes() >= span {
+            group.phase("reduce_rows", || {
+                self.held(&|row, at| {
+                    let mut value = self.part(row, at);
+                    let mut by = span / 2;
+                    while by > 0 {
+                        let other = k.shuffle(ShuffleKind::Xor, value, k.index(by as i64));
+                        value = value.binary(op, other);
+                        by /= 2;
+                    }
+                    self.put(row, at, value);
+                });
+            });
+            return;
+        }
+        let dtype = self.parts[0].dtype();
+        let all = group.shared([self.parts.len() * group.threads()], dtype);
+        let threads = group.threads();
+        group.phase("reduce_rows", || {
+            self.held(&|row, at| all.set(number + row * threads, self.part(row, at)));
+        });
+        group.phase("reduce_rows", || {
+            self.held(&|row, at| {
+                let first = number / span * span + row * threads;
+                let sum =
+                    k.fold(1..span, all.at(first), |sum, i| sum.binary(op, all.at(first + i)));
+                self.put(row, at, sum);
+            });
+        });
+    }
+
+    /// New values, each made of those of its row.
+    #[track_caller]
+    pub fn map<const N: usize>(
+        &self,
+        others: [&Rows<'k>; N],
+        f: impl Fn(Val<'k>, [Val<'k>; N]) -> Val<'k>,
+    ) -> Rows<'k> {
+        let k = self.group.lang();
+        k.primitive(|| {
+            let new = self.group.rows_like(self.n, self.layout, self.parts[0].dtype());
+            self.group.phase("map", || {
+                self.held(&|row, at| {
+                    let of_row = others.map(|rows| rows.part(row, at));
+                    let value = self.part(row, at);
+                    new.put(row, at, k.of_program(|| f(value, of_row)));
+                });
+            });
+            new
+        })
+    }
+
+    /// Takes over the values of others: what a loop carries.
+    #[track_caller]
+    pub fn set(&self, others: &Rows<'k>) {
+        self.group.lang().primitive(|| {
+            self.group.phase("set", || {
+                self.held(&|row, at| self.put(row, at, others.part(row, at)));
+            });
+        });
+    }
+
+    /// Makes all of them one value.
+    #[track_caller]
+    pub fn fill(&self, value: impl Operand<'k>) {
+        let k = self.group.lang();
+        let value = value.val(k, self.parts[0].dtype());
+        k.primitive(|| {
+            self.group.phase("fill", || self.held(&|row, at| self.put(row, at, value)));
+        });
+    }
+}
+
+impl<'k> Matrix<'k> {
+    /// A value for each of its rows, with the matrix's dtype, all `value`.
+    #[track_caller]
+    pub fn rows(&self, value: impl Operand<'k>) -> Rows<'k> {
+        let rows = self.group.rows_like(self.shape[0], self.layout, self.dtype);
+        rows.fill(value);
+        rows
+    }
+}
