@@ -275,6 +275,12 @@ pub struct Builder {
     fold: bool,
 }
 
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder::new("")
+    }
+}
+
 impl Builder {
     /// A builder that folds and shares.
     pub fn new(name: &str) -> Builder {

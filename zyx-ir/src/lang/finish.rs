@@ -8,9 +8,8 @@ use crate::ir::{Builder, Kernel, LoopKind, Op, Ranges, Space, Value, VerifyError
 use crate::ops::BinaryOp;
 use crate::passes::dce;
 
-pub(super) fn finish(lang: Lang) -> Result<Recorded, LangError> {
-    let Lang { name, state, .. } = lang;
-    let state = state.into_inner();
+pub(super) fn finish(lang: &Lang) -> Result<Recorded, LangError> {
+    let (name, state) = (lang.name.to_string(), lang.end());
     if let Some(error) = state.error {
         return Err(error);
     }

@@ -57,6 +57,7 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A line of the program that a kernel is written in.
@@ -213,7 +214,7 @@ pub fn record(
 ) -> Result<Recorded, LangError> {
     let lang = Lang::new(name, setting);
     write(&lang);
-    finish::finish(lang)
+    finish::finish(&lang)
 }
 
 /// Records a function of scalars of these dtypes; gives a kernel without buffers, whose scalar arguments they are, and the result.
@@ -229,8 +230,7 @@ pub fn record_function(
     let argument = |&dtype: &DType| lang.val(|s| s.b.var(dtype, i64::MIN, i64::MAX));
     let arguments: Vec<Val<'_>> = dtypes.iter().map(argument).collect();
     let result = write(&arguments).value;
-    drop(arguments);
-    let state = lang.state.into_inner();
+    let state = lang.end();
     match state.error {
         Some(error) => Err(error),
         None if state.b.depth() > 0 => unreachable!("invariant: closures close what they open"),
@@ -238,15 +238,16 @@ pub fn record_function(
     }
 }
 
-/// A kernel being recorded: what the closure of a kernel is given.
+/// A kernel being recorded: what the closure of a kernel is given. A clone is another handle of it.
+#[derive(Clone)]
 pub struct Lang {
-    name: String,
-    setting: Setting,
-    state: RefCell<State>,
+    name: Rc<str>,
+    setting: Rc<Setting>,
+    state: Rc<RefCell<State>>,
     /// The line of what is recorded, where it is not that of a caller in Rust.
-    line: RefCell<Option<Site>>,
+    line: Rc<RefCell<Option<Site>>>,
     /// The line of the primitive that is being recorded.
-    primitive: RefCell<Option<Site>>,
+    primitive: Rc<RefCell<Option<Site>>>,
 }
 
 impl fmt::Debug for Lang {
@@ -262,6 +263,7 @@ struct Place {
     digits: Vec<(Value, Value)>,
 }
 
+#[derive(Default)]
 struct State {
     b: Builder,
     error: Option<LangError>,
@@ -281,34 +283,35 @@ struct State {
     parallel: Vec<Value>,
     /// Barriers that turned out not to be needed.
     unneeded: Vec<Value>,
+    /// Whether the recording has ended.
+    over: bool,
 }
 
 impl Lang {
     fn new(name: &str, setting: &Setting) -> Lang {
-        let state = State {
-            b: Builder::new(name),
-            error: None,
-            scalars: Vec::new(),
-            sizes: Vec::new(),
-            spaces: Vec::new(),
-            arguments: Vec::new(),
-            parameters: Vec::new(),
-            inputs: 0,
-            places: Vec::new(),
-            lines: Vec::new(),
-            sites: Vec::new(),
-            known_sites: FxHashMap::default(),
-            threads: None,
-            parallel: Vec::new(),
-            unneeded: Vec::new(),
-        };
+        let state = State { b: Builder::new(name), ..State::default() };
         Lang {
-            name: name.to_owned(),
-            setting: setting.clone(),
-            state: RefCell::new(state),
-            line: RefCell::new(None),
-            primitive: RefCell::new(None),
+            name: name.into(),
+            setting: Rc::new(setting.clone()),
+            state: Rc::new(RefCell::new(state)),
+            line: Rc::default(),
+            primitive: Rc::default(),
         }
+    }
+
+    /// Whether the recording has ended: then handles and values of it are of no use.
+    pub fn is_over(&self) -> bool {
+        self.state.borrow().over
+    }
+
+    /// The value of a number that [`Val::id`] gave.
+    pub fn val_of(&self, id: Value) -> Val<'_> {
+        Val { k: self, value: id }
+    }
+
+    /// Ends the recording.
+    fn end(&self) -> State {
+        self.state.replace(State { over: true, ..State::default() })
     }
 
     /// Makes what follows come from this line, until it is called with another one or `None`: for kernels that are not
@@ -324,7 +327,7 @@ impl Lang {
     }
 
     fn fail_at(&self, site: Site, reason: String) {
-        let kernel = self.name.clone();
+        let kernel = self.name.to_string();
         let error = &mut self.state.borrow_mut().error;
         error.get_or_insert(LangError { kernel, reason, site });
     }

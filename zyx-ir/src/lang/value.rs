@@ -135,6 +135,11 @@ macro_rules! binary_methods {
 }
 
 impl<'k> Val<'k> {
+    /// Its number in the recording; see [`Lang::val_of`].
+    pub fn id(self) -> Value {
+        self.value
+    }
+
     /// Its dtype.
     pub fn dtype(self) -> DType {
         self.k.ty(self.value).dtype
