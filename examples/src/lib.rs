@@ -12,6 +12,7 @@ pub mod dataset;
 pub mod gcn;
 #[cfg(feature = "text")]
 pub mod gpt2;
+pub mod kernels;
 pub mod program;
 pub mod recurrence;
 pub mod report;

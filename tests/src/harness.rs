@@ -143,6 +143,10 @@ macro_rules! conformance_cases {
                 all long_scans, all running, floats associative, all ordered, once counts,
             }
             matrix { all operations, }
+            kernels {
+                floats gallery_in, once arguments_of_kernels, once kernels_serve_all_sizes,
+                once kernels_that_are_wrong,
+            }
             narrow { once codes, once products, once weights, }
             large { once far, all eight_axes, }
             gradient_ops { once maths, once places, once ordered, once counted, }

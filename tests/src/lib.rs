@@ -40,3 +40,5 @@ pub use oracle::{Array, Val};
 pub use rng::Rng;
 pub use rstest;
 pub use zyx_core;
+// Kernels of the examples are written for users of the facade.
+extern crate zyx_core as zyx;

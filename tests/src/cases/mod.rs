@@ -17,6 +17,7 @@ pub mod gradient;
 pub mod gradient_ops;
 pub mod index;
 pub mod indices;
+pub mod kernels;
 pub mod large;
 pub mod layer;
 pub mod maths;

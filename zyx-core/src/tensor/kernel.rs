@@ -14,7 +14,9 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
-use zyx_ir::lang::{Lang, Recorded, Role, SMALL, Setting, SizeExpr, Val, record, record_function};
+use zyx_ir::lang::{
+    Argument, Lang, Recorded, Role, SMALL, Setting, SizeExpr, Val, record, record_function,
+};
 
 /// A kernel written in [`lang`](crate::lang), which is called with tensors as a method is.
 ///
@@ -432,7 +434,15 @@ impl Kernel {
         let sizes = self.sizes(&recorded, inputs)?;
         let size = |number: usize| sizes.get(number).copied();
         let is_small = |expr: &SizeExpr| expr.eval(&size).is_some_and(|x| x <= SMALL as i64);
-        let small = recorded.spaces().iter().chain(recorded.scalars()).all(is_small);
+        let fits = |(slot, argument): (usize, &Argument)| {
+            let numel = argument
+                .shape
+                .iter()
+                .try_fold(1i64, |numel, expr| numel.checked_mul(expr.eval(&size)?));
+            numel.is_some_and(|numel| numel <= recorded.kernel().params()[slot].len as i64)
+        };
+        let small = recorded.spaces().iter().chain(recorded.scalars()).all(is_small)
+            && recorded.arguments().iter().enumerate().all(fits);
         if !small {
             recorded = self.recorded(&device, &dtypes, true)?;
         }
@@ -473,8 +483,8 @@ impl Kernel {
                 return Err(self.misfit(inputs, reason));
             }
             for (expr, &extent) in argument.shape.iter().zip(input.shape().iter()) {
-                if let SizeExpr::Size(number) = expr {
-                    sizes[*number].get_or_insert(extent as i64);
+                if let Some((number, size)) = expr.solve(extent as i64) {
+                    sizes[number].get_or_insert(size);
                 }
             }
         }

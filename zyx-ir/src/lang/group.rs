@@ -18,6 +18,9 @@ use crate::ops::BinaryOp;
 /// Threads of a group of independent iterations.
 const EACH: usize = 256;
 
+/// Most threads of a group on a processor that is programmed as a device of many threads: as many as it has lanes.
+const FEW: usize = 16;
+
 /// What an access does to storage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Touch {
@@ -214,8 +217,10 @@ impl Lang {
                 extent
             })
             .collect();
-        let most = self.caps().max_local.max(1);
-        let threads = if self.caps().simt { threads.min(prev_power_of_two(most)) } else { 1 };
+        let caps = self.caps();
+        let most = prev_power_of_two(caps.max_local.max(1));
+        let most = if caps.has_few_threads() { most.min(FEW) } else { most };
+        let threads = if caps.simt { threads.min(most) } else { 1 };
         self.primitive(|| {
             self.in_groups(&extents, threads, |at| {
                 self.of_program(|| body(Group { k: self }, S::at(at)));

@@ -597,7 +597,9 @@ impl Lang {
             Role::Output => Access::Write,
             Role::Filled(_) | Role::Scratch => Access::ReadWrite,
         };
-        let most = if self.setting.large { i64::MAX as u64 / 16 } else { SMALL };
+        // What a device binds at once, if that is less: a larger buffer is several.
+        let bound = self.caps().max_binding / dtype.size() as u64;
+        let most = if self.setting.large { i64::MAX as u64 / 16 } else { SMALL.min(bound) };
         let extents = Extents::of(&slots);
         let buffer = self.emit(|s| {
             let product = exprs.iter().cloned().reduce(SizeExpr::times);

@@ -66,6 +66,24 @@ impl SizeExpr {
         })
     }
 
+    /// The one size that it follows from, and what that is where the number is `x`; `None` where that does not follow from
+    /// sums and products with literals alone.
+    pub fn solve(&self, x: i64) -> Option<(usize, i64)> {
+        let SizeExpr::Binary(op, operands) = self else {
+            let SizeExpr::Size(number) = *self else { return None };
+            return Some((number, x));
+        };
+        let exact = |x: i64, by: i64| (by != 0 && x % by == 0).then(|| x / by);
+        match (op, &operands[0], &operands[1]) {
+            (BinaryOp::Add, expr, SizeExpr::Literal(y))
+            | (BinaryOp::Add, SizeExpr::Literal(y), expr) => expr.solve(x.checked_sub(*y)?),
+            (BinaryOp::Sub, expr, SizeExpr::Literal(y)) => expr.solve(x.checked_add(*y)?),
+            (BinaryOp::Mul, expr, SizeExpr::Literal(y))
+            | (BinaryOp::Mul, SizeExpr::Literal(y), expr) => expr.solve(exact(x, *y)?),
+            _ => None,
+        }
+    }
+
     /// As text, with the names of sizes.
     pub fn display<'a>(&'a self, names: &'a [String]) -> impl fmt::Display + 'a {
         Named { expr: self, names }

@@ -1,0 +1,53 @@
+//! Attention that never stores its weights, in blocks of keys (Dao and others 2022, FlashAttention).
+use zyx::DType::F32;
+use zyx::kernel::{BinaryOp::Add, BinaryOp::Max, Kernel, Lang};
+
+/// Rows of queries of a group, and keys of a block.
+const ROWS: usize = 64;
+const KEYS: usize = 64;
+
+/// Of queries `[heads, n, width]`, keys and values `[heads, keys, width]`; the width is a power of two.
+pub fn attention(width: usize, causal: bool) -> Kernel {
+    Kernel::new("attention", move |k: &Lang| {
+        let [heads, n, keys] = k.sizes(["heads", "n", "keys"]);
+        let across = k.index(width as i64);
+        let q = k.input("q", [heads, n, across]);
+        let key = k.input("k", [heads, keys, across]);
+        let v = k.input("v", [heads, keys, across]);
+        let y = k.output("y", [heads, n, across], q.dtype());
+        let scale = 1.0 / (width as f64).sqrt();
+        k.groups([heads, n.div_ceil(ROWS)], 128, |g, [head, block]| {
+            let top = block * ROWS;
+            let sums = g.matrix([ROWS, width], F32);
+            let (most, total) = (sums.rows(f64::NEG_INFINITY), sums.rows(0.0));
+            let end = if causal { keys.minimum(top + ROWS) } else { keys };
+            k.for_each(end.div_ceil(KEYS), |turn| {
+                let first = turn * KEYS;
+                let scores = g.matrix([ROWS, KEYS], F32);
+                scores.add_product(
+                    width,
+                    |i, step| q.at_or([head, top + i, step], 0.0),
+                    |step, j| key.at_or([head, first + j, step], 0.0),
+                );
+                scores.map(|[i, j], score| {
+                    let there = (first + j).lt(keys);
+                    let seen = if causal { there & (first + j).le(top + i) } else { there };
+                    seen.select(score * scale, f64::NEG_INFINITY)
+                });
+                // The block's maxima, and what sums of before are worth beside them.
+                let now = most.map([&scores.reduce_rows(Max)], |x, [y]| x.maximum(y));
+                let worth = most.map([&now], |before, [now]| (before - now).exp());
+                scores.map_rows([&now], |_, score, [most]| (score - most).exp());
+                let new = total.map([&worth, &scores.reduce_rows(Add)], |x, [w, sum]| x * w + sum);
+                sums.map_rows([&worth], |_, sum, [worth]| sum * worth);
+                sums.add_product_of(&scores, v.dtype(), |step, j| {
+                    v.at_or([head, first + step, j], 0.0)
+                });
+                (total.set(&new), most.set(&now));
+            });
+            sums.each([&total], |[i, j], sum, [total]| {
+                y.set_if((top + i).lt(n), [head, top + i, j], (sum / total).cast(y.dtype()));
+            });
+        });
+    })
+}

@@ -1,0 +1,19 @@
+//! Root-mean-square normalisation of rows with a weight for each column.
+use zyx::DType::F32;
+use zyx::kernel::{BinaryOp::Add, Kernel, Lang};
+
+pub fn rms_norm(epsilon: f64) -> Kernel {
+    Kernel::new("rms_norm", move |k: &Lang| {
+        let [rows, cols] = k.sizes(["rows", "cols"]);
+        let (x, weight) = (k.input("x", [rows, cols]), k.input("weight", [cols]));
+        let y = k.output("y", [rows, cols], x.dtype());
+        k.groups([rows], 128, |g, [row]| {
+            let squares = g.reduce(Add, cols, |i| x.at([row, i]).cast(F32).square());
+            let factor = (squares / cols.cast(F32) + epsilon).sqrt().recip();
+            g.each(cols, |i| {
+                let scaled = x.at([row, i]).cast(F32) * factor * weight.at(i).cast(F32);
+                y.set([row, i], scaled.cast(y.dtype()));
+            });
+        });
+    })
+}

@@ -1,0 +1,29 @@
+//! A matrix product in tiles, with matrix instructions where the device has them for the dtype.
+use zyx::DType::F32;
+use zyx::kernel::{Kernel, Lang};
+
+/// `[m, depth] x [depth, n]`; sums are `f32`, or the dtype of wider factors.
+pub fn product() -> Kernel {
+    Kernel::new("product", |k: &Lang| {
+        let [m, n, depth] = k.sizes(["m", "n", "depth"]);
+        let x = k.input("x", [m, depth]);
+        let w = k.input("w", [depth, n]);
+        let y = k.output("y", [m, n], x.dtype());
+        let rows = k.parameter("rows", &[64, 128, 32]);
+        let columns = k.parameter("columns", &[64, 128, 32]);
+        let sums = if x.dtype().bits() == 64 { x.dtype() } else { F32 };
+        k.groups([m.div_ceil(rows), n.div_ceil(columns)], 128, |g, [i, j]| {
+            let (top, left) = (i * rows, j * columns);
+            let sums = g.matrix([rows, columns], sums);
+            sums.add_product(
+                depth,
+                |i, step| x.at_or([top + i, step], 0.0),
+                |step, j| w.at_or([step, left + j], 0.0),
+            );
+            sums.each([], |[i, j], sum, []| {
+                let (i, j) = (top + i, left + j);
+                y.set_if(i.lt(m) & j.lt(n), [i, j], sum.cast(y.dtype()));
+            });
+        });
+    })
+}

@@ -1,0 +1,264 @@
+//! The kernels of the examples, which are written as programs write theirs: on every device, in every float dtype, at sizes that no
+//! tile divides, against the methods of tensors.
+
+use crate::zyx_core::kernel::{BinaryOp, Kernel, Lang};
+use zyx_core::{DType, Device, Error, Result, Tensor};
+
+#[path = "../../../examples/src/kernels/mod.rs"]
+pub mod gallery;
+
+/// Numbers between -1 and 1 in an order that no stride repeats.
+fn numbers(shape: &[usize], dtype: DType, device: &Device) -> Result<Tensor> {
+    let n: usize = shape.iter().product();
+    let x: Vec<f32> = (0..n).map(|i| ((i * 7919 + 13) % 1031) as f32 / 515.5 - 1.0).collect();
+    Ok(Tensor::from_slice(&x, shape, device)?.cast(dtype))
+}
+
+/// The error that results of a dtype may have, as part of the largest element.
+fn tolerance(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 4e-3,
+        DType::BF16 => 3e-2,
+        DType::F32 => 2e-5,
+        // Kernels of the gallery sum in `f32`.
+        _ => 2e-6,
+    }
+}
+
+fn close(name: &str, found: &Tensor, expected: &Tensor) -> Result<()> {
+    assert_eq!(found.shape(), expected.shape(), "{name}");
+    let (dtype, read) = (found.dtype(), |x: &Tensor| x.cast(DType::F32).to_vec::<f32>());
+    let (x, y) = (read(found)?, read(expected)?);
+    let largest = y.iter().fold(1e-3, |most: f32, y| most.max(y.abs()));
+    for (i, (x, y)) in x.iter().zip(&y).enumerate() {
+        let off = f64::from((x - y).abs() / largest);
+        assert!(off <= tolerance(dtype), "{name} {dtype} {:?}: {x} not {y} at {i}", found.shape());
+    }
+    Ok(())
+}
+
+/// In `f32`, which every device has.
+fn wide(x: &Tensor) -> Tensor {
+    if x.dtype() == DType::F64 { x.clone() } else { x.cast(DType::F32) }
+}
+
+fn rows(dtype: DType, device: &Device) -> Result<()> {
+    let (softmax, norm) = (gallery::softmax::softmax(), gallery::norm::rms_norm(1e-5));
+    for (rows, cols) in [(1, 1), (3, 7), (2, 300), (5, 1031)] {
+        let x = numbers(&[rows, cols], dtype, device)?;
+        close("softmax", &softmax.call(&[&x])?, &wide(&x).softmax(1)?)?;
+        let weight = numbers(&[cols], dtype, device)?;
+        let root = (wide(&x).mul(&wide(&x))?.mean([1])?.unsqueeze(1)? + 1e-5).sqrt();
+        let expected = (wide(&x) / root).mul(&wide(&weight))?;
+        close("rms_norm", &norm.call(&[&x, &weight])?, &expected)?;
+    }
+    Ok(())
+}
+
+fn elements(dtype: DType, device: &Device) -> Result<()> {
+    let (mish, gated) = (gallery::mish::mish(), gallery::gated::gated());
+    let (x, y) =
+        (numbers(&[3, 37], dtype, device)?.tracked(), numbers(&[37], dtype, device)?.tracked());
+    let expected = |x: &Tensor, y: &Tensor| x.mul(x.sigmoid())?.mul(y);
+    let found = gated.call(&[&x, &y])?;
+    let (wide_x, wide_y) = (wide(&x).detach().tracked(), wide(&y).detach().tracked());
+    close("gated", &found, &expected(&wide_x, &wide_y)?)?;
+    close("mish", &mish.call(&[&x])?, &wide(&x).mish())?;
+    let slopes = wide(&found).sum(..)?.grad(&[&x])?.remove(0).expect("by the rule");
+    let right =
+        expected(&wide_x, &wide_y)?.sum(..)?.grad(&[&wide_x])?.remove(0).expect("it depends");
+    close("gradient of gated", &slopes, &right)?;
+    let slopes = wide(&mish.call(&[&x])?).sum(..)?.grad(&[&x])?.remove(0).expect("derived");
+    let right = wide_x.mish().sum(..)?.grad(&[&wide_x])?.remove(0).expect("it depends");
+    close("gradient of mish", &slopes, &right)
+}
+
+fn stencil(dtype: DType, device: &Device) -> Result<()> {
+    let heat = gallery::heat::heat(0.125);
+    for (h, w) in [(1, 1), (3, 5), (17, 33)] {
+        let x = numbers(&[h, w], dtype, device)?;
+        let padded = wide(&x).pad([(1, 1), (1, 1)])?;
+        let part = |i: usize, j: usize| padded.slice(0, i..i + h)?.slice(1, j..j + w);
+        let around = part(0, 1)?.add(part(2, 1)?)?.add(part(1, 0)?)?.add(part(1, 2)?)?;
+        let expected = wide(&x).add((around - wide(&x) * 4.0) * 0.125)?;
+        close("heat", &heat.call(&[&x])?, &expected)?;
+    }
+    Ok(())
+}
+
+fn segments(dtype: DType, device: &Device) -> Result<()> {
+    let sum = gallery::segments::segment_sum();
+    let x = numbers(&[500], dtype, device)?;
+    let starts = [0i32, 0, 1, 7, 300, 300, 499, 500];
+    let parts = starts.windows(2).map(|ends| {
+        let (first, end) = (ends[0] as usize, ends[1] as usize);
+        if first == end {
+            Ok(Tensor::zeros([1], wide(&x).dtype(), device))
+        } else {
+            wide(&x).slice(0, first..end)?.sum(..)?.reshape([1])
+        }
+    });
+    let parts: Vec<Tensor> = parts.collect::<Result<_>>()?;
+    let expected = Tensor::cat(&parts.iter().collect::<Vec<_>>(), 0)?;
+    let starts = Tensor::new(starts, device)?;
+    close("segment_sum", &sum.call(&[&x, &starts])?, &expected)
+}
+
+fn products(dtype: DType, device: &Device) -> Result<()> {
+    let product = gallery::product::product();
+    for [m, n, depth] in [[1, 1, 1], [65, 70, 33], [130, 64, 128]] {
+        let (x, w) = (numbers(&[m, depth], dtype, device)?, numbers(&[depth, n], dtype, device)?);
+        for product in [&product, &product.with_parameter("rows", 32)] {
+            close("product", &product.call(&[&x, &w])?, &wide(&x).matmul(&wide(&w))?)?;
+        }
+    }
+    Ok(())
+}
+
+fn attention(dtype: DType, device: &Device) -> Result<()> {
+    for causal in [false, true] {
+        let attention = gallery::attention::attention(32, causal);
+        for (heads, n, keys) in [(1, 1, 1), (2, 70, 70)] {
+            let tensor = |n: usize| numbers(&[heads, n, 32], dtype, device);
+            let (q, k, v) = (tensor(n)?, tensor(keys)?, tensor(keys)?);
+            let scores = wide(&q).matmul(&wide(&k).transpose(1, 2)?)? * (1.0 / 32f64.sqrt());
+            let scores = match causal {
+                true => {
+                    let seen = Tensor::ones([n, keys], DType::F32, device).tril(0)?;
+                    scores.add(seen.sub(1.0)?.mul(1e9)?.cast(wide(&q).dtype()))?
+                }
+                false => scores,
+            };
+            let expected = scores.softmax(2)?.matmul(&wide(&v))?;
+            close("attention", &attention.call(&[&q, &k, &v])?, &expected)?;
+        }
+    }
+    Ok(())
+}
+
+/// The gallery in a float dtype.
+pub fn gallery_in(device: &Device, dtype: DType) {
+    for case in [rows, elements, stencil, segments, products, attention] {
+        case(dtype, device).unwrap_or_else(|error| panic!("{dtype}: {error}"));
+    }
+}
+
+/// Kernels with atomics, several outputs, scratch, and what a copy of an input becomes.
+pub fn arguments_of_kernels(device: &Device) {
+    let check = || -> Result<()> {
+        let bytes: Vec<u8> = (0..10_000usize).map(|i| (i * 31 % 251) as u8).collect();
+        let mut counts = vec![0i32; 256];
+        bytes.iter().for_each(|&byte| counts[usize::from(byte)] += 1);
+        let x = Tensor::from_slice(&bytes, [bytes.len()], device)?;
+        let atomics = device.caps().has_atomic(BinaryOp::Add, DType::I32) || !device.caps().simt;
+        if atomics {
+            let found = gallery::histogram::histogram().call(&[&x])?;
+            assert_eq!(found.to_vec::<i32>()?, counts);
+        }
+        let both = Kernel::new("both", |k: &Lang| {
+            let n = k.size("n");
+            let x = k.input("x", [n]);
+            let (kept, sum) = (k.output_from("kept", &x), k.output("sum", [n], x.dtype()));
+            let other = k.scratch("other", [n], x.dtype());
+            k.each(n, |i| {
+                other.set(i, x.at(i) + other.at(i));
+                kept.set(i, kept.at(i) * 2);
+                sum.set(i, x.at(i) + other.at(i));
+            });
+        });
+        for n in [1usize, 1000] {
+            let x = Tensor::arange(0i32, n as i32, 1, device)?;
+            let found = both.call_all(&[&x])?;
+            let expected: Vec<i32> = (0..n as i32).map(|x| 2 * x).collect();
+            assert_eq!(found[0].to_vec::<i32>()?, expected);
+            assert_eq!(found[1].to_vec::<i32>()?, expected);
+            // One of both alone.
+            assert_eq!(both.call_all(&[&x])?[1].to_vec::<i32>()?, expected);
+        }
+        let many = Kernel::new("many", |k: &Lang| {
+            let n = k.size("n");
+            let x: Vec<_> = (0..6).map(|i| k.input(&format!("x{i}"), [n])).collect();
+            let y = k.output("y", [n], x[0].dtype());
+            k.each(n, |i| {
+                let sum = x[1..].iter().fold(x[0].at(i), |sum, x| sum * 10 + x.at(i));
+                y.set(i, sum);
+            });
+        });
+        let x: Vec<Tensor> =
+            (0..6).map(|i| Tensor::new([i, 9 - i], device)).collect::<Result<_>>()?;
+        let y = many.call(&x.iter().collect::<Vec<_>>())?;
+        assert_eq!(y.to_vec::<i32>()?, [12345, 987_654]);
+        Ok(())
+    };
+    check().unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// A kernel is compiled once for sizes of all kinds.
+pub fn kernels_serve_all_sizes(device: &Device) {
+    let check = || -> Result<()> {
+        let softmax = gallery::softmax::softmax();
+        let mut compiled = 0;
+        for i in 0..40usize {
+            let (rows, cols) = (1 + i * 7 % 13, 1 + i * 131 % 777);
+            let x = numbers(&[rows, cols], DType::F32, device)?;
+            x.realize()?;
+            let before = device.stats();
+            softmax.call(&[&x])?.realize()?;
+            let since = device.stats().since(&before);
+            compiled += since.compiles + since.loads;
+        }
+        assert_eq!(compiled, 1);
+        Ok(())
+    };
+    check().unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// What is wrong is told with the line of the kernel.
+pub fn kernels_that_are_wrong(device: &Device) {
+    let check = || -> Result<()> {
+        let x = numbers(&[5], DType::F32, device)?;
+        let at = |error: Error, line: u32, words: &str| {
+            let Error::Kernel(error) = &error else { panic!("{error}") };
+            assert_eq!(error.site.line, line, "{error}");
+            assert!(error.site.file.ends_with("kernels.rs"), "{error}");
+            assert!(error.to_string().contains(words), "{error}");
+        };
+        let wrong = |write: fn(&Lang)| Kernel::new("wrong", write);
+        let line = line!() + 5;
+        let race = wrong(|k| {
+            let n = k.size("n");
+            let x = k.input("x", [n]);
+            let y = k.output("y", [1], x.dtype());
+            k.each(n, |i| y.set(0, x.at(i)));
+        });
+        at(race.check(&[&x]).unwrap_err(), line, "stored twice");
+        let line = line!() + 5;
+        let outside = wrong(|k| {
+            let n = k.size("n");
+            let x = k.input("x", [n]);
+            let y = k.output("y", [n], x.dtype());
+            k.each(n, |i| y.set(i, x.at(i + 1)));
+        });
+        at(outside.check(&[&x]).unwrap_err(), line, "outside of the array");
+        // Elsewhere it reads zeros.
+        assert_eq!(outside.call(&[&x])?.to_vec::<f32>()?[4], 0.0);
+        let line = line!() + 5;
+        let mixed = wrong(|k| {
+            let n = k.size("n");
+            let x = k.input("x", [n]);
+            let y = k.output("y", [n], x.dtype());
+            k.each(n, |i| y.set(i, x.at(i) + i));
+        });
+        at(mixed.call(&[&x]).unwrap_err(), line, "add` of f32 and i64");
+        let misfits = wrong(|k| {
+            let n = k.size("n");
+            let (x, y) = (k.input("x", [n]), k.input("y", [n]));
+            let sum = k.output("sum", [n], x.dtype());
+            k.each(n, |i| sum.set(i, x.at(i) + y.at(i)));
+        });
+        let error = misfits.call(&[&x, &numbers(&[4], DType::F32, device)?]).unwrap_err();
+        assert!(error.to_string().contains("axis 0 of `y` is 4, and `n` is 5"), "{error}");
+        Ok(())
+    };
+    check().unwrap_or_else(|error| panic!("{error}"));
+}
