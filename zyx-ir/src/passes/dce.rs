@@ -1,7 +1,7 @@
 //! `dce`: drops what nothing needs.
 //!
 //! Needed are stores to buffers, atomics, barriers and arguments; then whatever they use, the
-//! regions they stand in, and the stores to storage something needed loads from, but for those to
+//! regions they stand in, the breaks that end these, and the stores to storage something needed loads from, but for those to
 //! registers that another store replaces before anything is loaded.
 
 use super::rebuild::Rebuild;
@@ -39,6 +39,7 @@ fn needed(kernel: &Kernel) -> Vec<bool> {
     let n = kernel.ops().len();
     let mut region = vec![None; n];
     let mut stores: Vec<Vec<Value>> = vec![Vec::new(); n];
+    let mut breaks: FxHashMap<Value, Vec<Value>> = FxHashMap::default();
     let mut open: Vec<Value> = Vec::new();
     let mut work: Vec<Value> = Vec::new();
     let replaced = replaced(kernel);
@@ -56,6 +57,9 @@ fn needed(kernel: &Kernel) -> Vec<bool> {
             }
             Op::Store { .. } | Op::Atomic { .. } | Op::Barrier { .. } => work.push(v),
             Op::Param { .. } | Op::Var { .. } => work.push(v),
+            Op::Break { .. } => {
+                breaks.entry(open[open.len() - 1]).or_default().push(v);
+            }
             _ => {}
         }
     }
@@ -67,6 +71,7 @@ fn needed(kernel: &Kernel) -> Vec<bool> {
         let op = kernel.op(v);
         work.extend(op.operands());
         work.extend(region[v.idx()]);
+        work.extend(breaks.remove(&v).unwrap_or_default());
         if let Op::Load { buf, .. } | Op::Atomic { buf, .. } | Op::Panel { buf, .. } = op {
             work.append(&mut stores[buf.idx()]);
         }
@@ -91,7 +96,8 @@ fn replaced(kernel: &Kernel) -> Vec<bool> {
                     None => places.push((index, ty, v)),
                 }
             }
-            Op::End { .. } => last.clear(),
+            // After a break what was stored before it is seen behind the loop.
+            Op::End { .. } | Op::Break { .. } => last.clear(),
             _ if op.opens_region() => last.clear(),
             _ => op.operands().for_each(|operand| {
                 last.remove(&operand);

@@ -2,7 +2,8 @@
 //!
 //! Pure ops go to just inside the innermost region one of their operands is defined in. Loads go
 //! with them where nothing in the loops they leave stores to their storage and the loops surely
-//! run: out of loops with a positive constant length, never out of an `If`.
+//! run: out of loops with a positive constant length, never out of an `If`, and behind a `Break` not out of
+//! the loop that it ends.
 
 use super::rebuild::Rebuild;
 use super::{Pass, Site};
@@ -49,7 +50,7 @@ struct Plan {
 /// An open region of the walk.
 struct Region {
     open: u32,
-    /// Whether leaving it is safe for a load: a loop that runs at least once.
+    /// Whether leaving it is safe for a load: a loop that runs at least once, up to here.
     surely_runs: bool,
 }
 
@@ -65,6 +66,9 @@ impl Plan {
         for (v, op, _) in kernel.iter() {
             if let Op::End { .. } = op {
                 open.pop();
+            }
+            if let (Op::Break { .. }, Some(region)) = (op, open.last_mut()) {
+                region.surely_runs = false;
             }
             let here = open.len() - 1;
             let deepest = op.operands().map(|x| level[x.idx()]).max().unwrap_or(0);

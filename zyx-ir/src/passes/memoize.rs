@@ -82,9 +82,13 @@ fn sites(kernel: &Kernel, caps: &Caps) -> Vec<Site> {
 fn candidates(kernel: &Kernel) -> Vec<Candidate> {
     let list = loops(kernel);
     let mut found = Vec::new();
-    for second in list.iter().filter(|l| l.kind == LoopKind::Parallel && l.innermost) {
-        for first in list.iter().filter(|l| l.kind == LoopKind::Serial && l.innermost) {
-            let beside = first.parent == second.parent && first.end < second.open.idx();
+    for second in list.iter().filter(|l| l.kind == Some(LoopKind::Parallel) && l.innermost) {
+        for first in list.iter().filter(|l| l.kind == Some(LoopKind::Serial) && l.innermost) {
+            // Behind a break the second may be left out.
+            let between = first.end..second.open.idx();
+            let beside = first.parent == second.parent
+                && !between.is_empty()
+                && !kernel.ops()[between].iter().any(|op| matches!(op, Op::Break { .. }));
             if beside && first.len.is_some() && first.len == second.len {
                 found.extend(candidate(kernel, *first, *second));
             }
