@@ -148,4 +148,43 @@ mod tests {
         let run = |kernel| property_tests::run(kernel, &buffers, &[]).remove(1);
         assert_eq!(run(&dce(&kernel)), run(&kernel));
     }
+
+    #[test]
+    fn breaks_and_what_is_stored_before_them_stay() {
+        let kernel: Kernel = "kernel k
+             buffer 0 : i32[4] read
+             buffer 1 : i32[1] write
+             %p param 0 read : i32
+             %o param 1 write : i32
+             %a alloc register 1 : i32
+             %z const 0 : i64
+             %n const 4 : i64
+             %t const 5 : i32
+             %i loop serial %n
+             %x load %p[%i] : i32
+             %s store %a[%z], %x : i32
+             %c lt %t, %x : bool
+             %b break %c
+             %y add %x, %x : i32
+             %u store %a[%z], %y : i32
+             %e end %i
+             %j loop serial %n
+             %d break %c2
+             %f end %j
+             %r load %a[%z] : i32
+             %w store %o[%z], %r : i32"
+            .replace("%d break %c2", "%c2 lt %z, %j : bool\n%d break %c2")
+            .parse()
+            .unwrap();
+        let after = dce(&kernel);
+        let ops = |k: &Kernel, of: fn(&Op) -> bool| k.ops().iter().filter(|op| of(op)).count();
+        assert_eq!(ops(&after, |op| matches!(op, Op::Store { .. })), 3, "{after}");
+        // A loop that does nothing goes with its break.
+        assert_eq!(ops(&after, |op| matches!(op, Op::Break { .. })), 1, "{after}");
+        let buffers =
+            [[1, 2, 9, 4].iter().flat_map(|x: &i32| x.to_le_bytes()).collect(), vec![0; 4]];
+        let run = |kernel| property_tests::run(kernel, &buffers, &[]).remove(1);
+        assert_eq!(run(&after), run(&kernel));
+        assert_eq!(run(&kernel)[0], 9);
+    }
 }

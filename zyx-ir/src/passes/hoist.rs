@@ -152,3 +152,38 @@ fn stores_by_storage(kernel: &Kernel) -> FxHashMap<Value, Vec<Stored>> {
     }
     map
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_behind_a_break_stay_in_its_loop() {
+        let kernel: Kernel = "kernel k
+             buffer 0 : i32[4] read
+             %p param 0 read : i32
+             %z const 0 : i64
+             %n const 4 : i64
+             %t const 5 : i32
+             %a alloc register 2 : i32
+             %i loop serial %n
+             %x load %p[%z] : i32
+             %c lt %t, %x : bool
+             %b break %c
+             %j loop serial %n
+             %y load %a[%z] : i32
+             %e end %j
+             %f end %i"
+            .parse()
+            .unwrap();
+        let after = hoist(&kernel);
+        let at = |wanted: fn(Op) -> bool| after.ops().iter().position(|&op| wanted(op)).unwrap();
+        let in_registers = |op| matches!(op, Op::Load { buf, .. } if buf != Value(0));
+        let load = after.iter().find(|x| in_registers(x.1)).unwrap().0.idx();
+        let (of_outer, of_break) =
+            (at(|op| matches!(op, Op::Loop { .. })), at(|op| matches!(op, Op::Break { .. })));
+        assert!(at(|op| matches!(op, Op::Load { buf: Value(0), .. })) < of_outer, "{after}");
+        assert_eq!(Regions::of(&after).parent(Value(load as u32)), Some(Value(of_outer as u32)));
+        assert!(load > of_break, "{after}");
+    }
+}

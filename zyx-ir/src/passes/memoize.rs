@@ -323,6 +323,31 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_kept_for_a_loop_behind_a_break() {
+        let softmax = samples::softmax(4, 32);
+        let third = loops(&softmax)[3].open;
+        let rows = |breaks| {
+            let mut r = Rebuild::new(&softmax);
+            for (v, op, ty) in softmax.iter() {
+                if v == third && breaks {
+                    let end = r.out.constant(crate::Scalar::from(true));
+                    r.out.break_if(end);
+                }
+                let op = match op {
+                    Op::Loop { len, .. } if v == loops(&softmax)[0].open => {
+                        Op::Loop { kind: LoopKind::Serial, axis: 0, len: r.get(len) }
+                    }
+                    _ => r.mapped(v),
+                };
+                let new = r.out.emit(op, ty);
+                r.set(v, new);
+            }
+            (PASS.sites)(&r.out.finish(), &Caps::default()).len()
+        };
+        assert_eq!([rows(false), rows(true)], [2, 0]);
+    }
+
+    #[test]
     fn an_array_of_exponentials_is_walked_along_by_vectors() {
         let caps = Caps { vector_bytes: 64, masked: true, ..Caps::default() };
         let tuned = crate::tune::optimize(&samples::softmax(4, 64), &caps);
