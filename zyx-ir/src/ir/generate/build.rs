@@ -31,6 +31,8 @@ struct Output {
 
 pub(super) struct Generator<'o> {
     pub(super) random: Random,
+    /// What decides on breaks: with and without them, a seed gives the same kernel otherwise.
+    breaks: Random,
     pub(super) options: &'o Options,
     pub(super) dtypes: Vec<DType>,
     pub(super) b: Builder,
@@ -55,6 +57,7 @@ pub(super) fn kernel(seed: u64, options: &Options) -> Kernel {
         DType::ALL.iter().copied().filter(|&d| options.dtypes.contains(d)).collect();
     let mut generator = Generator {
         random: Random::new(seed),
+        breaks: Random::new(seed ^ 0xb4ea),
         options,
         dtypes,
         b: Builder::raw(&format!("random_{seed}")),
@@ -175,9 +178,11 @@ impl Generator<'_> {
         let Some(&OpenLoop { counter, kind: LoopKind::Serial, most }) = self.loops.last() else {
             return;
         };
-        if !self.random.once_in(6) {
+        if !self.breaks.once_in(6) {
             return;
         }
+        std::mem::swap(&mut self.random, &mut self.breaks);
+        let scope = self.pool.len();
         let bool = Type::scalar(DType::Bool);
         let cond = if self.random.once_in(2) {
             self.value(bool)
@@ -187,6 +192,8 @@ impl Generator<'_> {
             self.b.push(Op::Binary { op: BinaryOp::Le, x: last, y: counter }, bool)
         };
         self.b.break_if(cond);
+        self.pool.truncate(scope);
+        std::mem::swap(&mut self.random, &mut self.breaks);
     }
 
     fn nested_if(&mut self, depth: usize) {
