@@ -111,4 +111,13 @@ mod tests {
         let error = bounded(&samples::sum_all(1 << 20), &caps).unwrap_err();
         assert!(error.contains("only 3"), "{error}");
     }
+
+    #[test]
+    fn a_loop_that_a_break_may_end_counts_with_its_length() {
+        let caps = Caps { simt: true, max_iterations: 65_535, ..Caps::default() };
+        let short = samples::collatz(30, 200);
+        assert_eq!(bounded(&short, &caps).unwrap(), short);
+        let error = bounded(&samples::collatz(30, i64::MAX), &caps).unwrap_err();
+        assert!(error.contains("which a break may end"), "{error}");
+    }
 }
