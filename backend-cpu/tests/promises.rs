@@ -1,4 +1,4 @@
-//! What is promised of size, of launches and of loops.
+//! Promises of size, of launches and of loops.
 
 use zyx_backend_cpu::{Config, Cpu, Level};
 use zyx_tests::device::{contract, open};

@@ -32,7 +32,7 @@ struct Frame {
     repeats: bool,
     traffic: Traffic,
     divergent: bool,
-    /// What was done since the last barrier where a break may have ended the loop.
+    /// The traffic since the last barrier at the places where a break may end the loop.
     left: Traffic,
 }
 

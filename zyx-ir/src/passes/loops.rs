@@ -10,8 +10,8 @@ pub struct LoopInfo {
     pub open: Value,
     /// Position of its `End`.
     pub end: usize,
-    /// How its iterations relate; `None` for a serial loop that a `Break` may end early. Passes change loops of
-    /// kinds that they name, and so leave such a loop as it is.
+    /// How its iterations relate; `None` for a serial loop that a `Break` may end early. Passes change only loops
+    /// of kinds that they name, so no pass changes such a loop.
     pub kind: Option<LoopKind>,
     /// Number of iterations, where constant. Unknown for a loop with a `Break`.
     pub len: Option<i64>,

@@ -31,7 +31,7 @@ struct Output {
 
 pub(super) struct Generator<'o> {
     pub(super) random: Random,
-    /// What decides on breaks: with and without them, a seed gives the same kernel otherwise.
+    /// The stream that breaks are drawn from. Apart from `random`, so that breaks change nothing else of a seed's kernel.
     breaks: Random,
     pub(super) options: &'o Options,
     pub(super) dtypes: Vec<DType>,
