@@ -4,7 +4,7 @@
 //! Register storage whose indices are all constant is *promoted*: each element becomes one
 //! register that is written many times. A load of it need not copy, as long as nothing is stored
 //! before the last use of the loaded value; the instruction that computes a stored value can write
-//! the element directly, as long as nobody looks in between. Both are decided here, by positions
+//! the element directly, as long as nobody looks in between and no break leaves the loop there. Both are decided here, by positions
 //! alone, so that an accumulation becomes one instruction.
 
 use zyx_core::ir::{Kernel, Op, Space, Type, Value};
@@ -93,10 +93,16 @@ impl Facts {
             }
         }
         let births = self.births(kernel);
+        let is_break = |i: &usize| matches!(kernel.ops()[*i], Op::Break { .. });
+        let breaks: Vec<usize> = (0..kernel.ops().len()).filter(is_break).collect();
         for (slot, accesses) in accesses.iter_mut().enumerate() {
             for i in 0..accesses.len() {
                 let early = accesses[i].store.is_some_and(|value| value.idx() < births[slot]);
-                if early {
+                // Behind the loop the element is what it was before the break.
+                let left = accesses[i].store.is_some_and(|value| {
+                    breaks.iter().any(|&b| value.idx() < b && b < accesses[i].at)
+                });
+                if early || left {
                     continue;
                 }
                 self.try_target(kernel, Slot(slot as u32), accesses, i, &parents, &last_use);

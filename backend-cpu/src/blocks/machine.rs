@@ -155,6 +155,11 @@ pub(super) enum Inst {
         len: u32,
         start: u32,
     },
+    /// Where the condition holds, goes on behind the loop whose `Next` is at `end`.
+    Break {
+        cond: u32,
+        end: u32,
+    },
     /// Goes on behind `end` unless the condition holds.
     If {
         cond: u32,
@@ -267,6 +272,11 @@ pub(super) unsafe fn run(code: &[Inst], frame: &mut Frame) {
                 s[counter as usize] += 1;
                 if (s[counter as usize] as i64) < s[len as usize] as i64 {
                     at = start as usize + 1;
+                }
+            }
+            Inst::Break { cond, end } => {
+                if frame.scalars[cond as usize] != 0 {
+                    at = end as usize + 1;
                 }
             }
             Inst::If { cond, end } => {

@@ -86,6 +86,9 @@ struct Translate<'a> {
     lanes: u8,
 }
 
+/// The end of a loop that is not closed yet.
+const OPEN: u32 = u32::MAX;
+
 /// Translates the ops of a part; `parallel` is the loop whose iterations are the range to run.
 /// With `length`, translates what that value needs instead.
 pub(super) fn translate(
@@ -539,6 +542,10 @@ impl Translate<'_> {
                 self.open.push(self.body.len());
                 self.push(Inst::If { cond, end: 0 }, [NONE; 4]);
             }
+            Op::Break { cond } => {
+                let cond = self.scalar(cond)?;
+                self.push(Inst::Break { cond, end: OPEN }, [NONE; 4]);
+            }
             Op::End { .. } => self.close(),
             Op::Barrier { .. } | Op::Shuffle { .. } | Op::Panel { .. } | Op::Mma { .. } => {
                 return Err(BlockError::new("threads that meet"));
@@ -922,6 +929,15 @@ impl Translate<'_> {
     fn close(&mut self) {
         let Some(start) = self.open.pop() else { return };
         let end = self.body.len() as u32;
+        if matches!(self.body[start], Inst::Loop { .. }) {
+            for inst in &mut self.body[start..] {
+                match inst {
+                    // Those of inner loops have ends already.
+                    Inst::Break { end: to, .. } if *to == OPEN => *to = end,
+                    _ => {}
+                }
+            }
+        }
         match &mut self.body[start] {
             Inst::Loop { counter, len, end: to, .. } => {
                 *to = end;
@@ -958,7 +974,9 @@ impl Translate<'_> {
         let shift = self.head.len() as u32;
         for inst in &mut self.body {
             match inst {
-                Inst::Loop { end, .. } | Inst::If { end, .. } => *end += shift,
+                Inst::Loop { end, .. } | Inst::If { end, .. } | Inst::Break { end, .. } => {
+                    *end += shift;
+                }
                 Inst::Next { start, .. } => *start += shift,
                 _ => {}
             }
@@ -1001,7 +1019,8 @@ fn place(inst: &mut Inst, named: [u32; 4], first: impl Fn(u32) -> u32) {
         }
         Inst::Load(_) | Inst::Store(_) | Inst::Row(_) => {}
         Inst::Add { .. } | Inst::Mul { .. } | Inst::Move { .. } | Inst::Scalar { .. } => {}
-        Inst::Select { .. } | Inst::Loop { .. } | Inst::Next { .. } | Inst::If { .. } => {}
+        Inst::Select { .. } | Inst::Loop { .. } | Inst::Next { .. } => {}
+        Inst::If { .. } | Inst::Break { .. } => {}
     }
 }
 

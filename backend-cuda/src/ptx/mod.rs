@@ -538,6 +538,14 @@ impl<'a> Emitter<'a> for Body<'a> {
         self.regions.push(Close::Loop { start, end, counter: i, len, dtype, step, body });
     }
 
+    fn break_if(&mut self, cond: Value) {
+        let cond = self.held(cond);
+        let Some(&Close::Loop { end, .. }) = self.regions.last() else {
+            unreachable!("invariant: a break stands directly in a serial loop")
+        };
+        self.line(&format!("@{cond} bra $L{end};"));
+    }
+
     fn close(&mut self) {
         match self.regions.pop().expect("invariant: regions are balanced") {
             Close::Nothing => {}

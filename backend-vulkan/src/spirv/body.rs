@@ -226,6 +226,16 @@ impl<'a> Emitter<'a> for Body<'a> {
         self.define(counter, turns.phi);
     }
 
+    fn break_if(&mut self, cond: Value) {
+        let cond = self.held(cond);
+        let Some(&Close::Loop { turns, .. }) = self.regions.last() else {
+            unreachable!("invariant: a break stands directly in a serial loop")
+        };
+        let goes_on = self.m.asm.begin_if(cond);
+        self.m.asm.branch(turns.merge);
+        self.m.asm.label(goes_on);
+    }
+
     fn close(&mut self) {
         match self.regions.pop().expect("invariant: regions are balanced") {
             Close::Nothing => {}

@@ -271,6 +271,10 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
         }
     }
 
+    fn break_if(&mut self, cond: Value) {
+        self.line(&format!("if ({}) {{ break; }}", self.name(cond)));
+    }
+
     fn close(&mut self) {
         self.depth -= 1;
         self.line("}");

@@ -9,6 +9,8 @@ use zyx_core::hal::{
     Convolved, Device, DeviceError, DeviceKind, Mode, Recording, handle_signals, request_stop,
 };
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind};
+use zyx_core::prepare::prepare;
+use zyx_core::testing::samples;
 use zyx_core::{BinaryOp, DType, Scalar};
 
 fn numbers(n: usize) -> Vec<Scalar> {
@@ -65,6 +67,21 @@ pub fn loops_cover_every_iteration<D: Device>(device: &D) {
             input.iter().map(|x| Scalar::from(x.get::<f32>() * 2.0)).collect();
         assert!(result(device, &kernel, &[input]) == expected, "{loops:?}");
     }
+}
+
+/// A loop ends when its condition holds: each thread of many goes from its own number down to 1 by Collatz steps.
+///
+/// # Panics
+/// When a result is wrong.
+pub fn a_loop_ends_when_its_condition_holds<D: Device>(device: &D) {
+    let (n, most) = (10_000, 1 << 12);
+    let kernel = prepare(&samples::collatz(n, most), device.caps()).unwrap();
+    let steps = |first: i64| {
+        let next = |x: &i64| (*x != 1).then_some(if x % 2 == 0 { x / 2 } else { 3 * x + 1 });
+        Scalar::from(std::iter::successors(Some(first), next).count() as i32 - 1)
+    };
+    let expected: Vec<Scalar> = (1..=n).map(steps).collect();
+    assert!(result(device, &kernel, &[]) == expected);
 }
 
 /// `p[i] = p[i] + x` for all `i` of `len` elements.

@@ -25,7 +25,7 @@ macro_rules! kernels {
 }
 
 kernels!(
-    arguments atomic_floats atomic_halves atomic_parts atomic_stores atomic_waits atomics block doubles elementwise transpose_shared
+    arguments atomic_floats atomic_halves atomic_parts atomic_stores atomic_waits atomics block breaks doubles elementwise transpose_shared
     gather halves integers joint matmul mma naive_sum parts reduce_shared stage_rows special two_nests
     vectors wide
 );

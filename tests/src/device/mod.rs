@@ -163,7 +163,7 @@ macro_rules! device {
             }
 
             $crate::device!(@contract
-                loops_cover_every_iteration a_stream_keeps_its_order lists_replay_with_other_arguments
+                loops_cover_every_iteration a_loop_ends_when_its_condition_holds a_stream_keeps_its_order lists_replay_with_other_arguments
                 streams_wait_for_events writes_larger_than_the_staging_arrive nothing_is_a_size
                 too_much_memory_is_an_error_and_the_device_goes_on a_program_serves_many_threads
                 buffers_may_be_dropped_while_in_use many_arguments_arrive
@@ -177,7 +177,7 @@ macro_rules! device {
             fn results_are_the_interpreters(
                 #[values(
                     "arguments", "atomic_floats", "atomic_halves", "atomic_parts", "atomic_stores",
-                    "atomic_waits", "atomics", "block",
+                    "atomic_waits", "atomics", "block", "breaks",
                     "doubles", "elementwise", "transpose_shared", "gather", "halves", "integers", "joint",
                     "matmul", "mma", "naive_sum", "parts", "reduce_shared", "stage_rows", "special",
                     "two_nests", "vectors", "wide"

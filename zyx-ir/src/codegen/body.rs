@@ -245,6 +245,11 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
         }
     }
 
+    fn break_if(&mut self, cond: Value) {
+        let text = format!("if ({}) break;", self.name(cond));
+        self.line(&text);
+    }
+
     fn close(&mut self) {
         self.depth -= 1;
         self.line("}");

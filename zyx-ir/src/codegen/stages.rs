@@ -145,7 +145,7 @@ fn is_private(kernel: &Kernel, op: &Op) -> bool {
         Op::Store { buf, .. } => is_register(buf),
         Op::Load { buf, .. } => is_register(buf) || !is_written(kernel, buf),
         Op::Loop { kind, .. } => matches!(kind, LoopKind::Serial | LoopKind::Parallel),
-        Op::If { .. } | Op::End { .. } => true,
+        Op::If { .. } | Op::Break { .. } | Op::End { .. } => true,
         Op::Alloc { space, .. } => space == Space::Register,
         _ => op.is_pure() || matches!(op, Op::Param { .. } | Op::Var { .. }),
     }

@@ -32,6 +32,8 @@ struct Frame {
     repeats: bool,
     traffic: Traffic,
     divergent: bool,
+    /// The traffic since the last barrier at the places where a break may end the loop.
+    left: Traffic,
 }
 
 /// How a loop is executed by a thread of the launch.
@@ -80,12 +82,22 @@ impl<'a> Sync<'a> {
 
     fn open(&mut self, kind: Option<(LoopKind, usize)>, repeats: bool) {
         let (traffic, divergent) = (self.traffic, self.divergent);
-        self.frames.push(Frame { kind, repeats, traffic, divergent });
+        let left = Traffic::default();
+        self.frames.push(Frame { kind, repeats, traffic, divergent, left });
     }
 
     /// Enters an `If`.
     pub fn open_if(&mut self) {
         self.open(None, false);
+    }
+
+    /// Notes a break of the innermost loop.
+    pub fn break_loop(&mut self) {
+        let traffic = self.traffic;
+        if let Some(frame) = self.frames.last_mut() {
+            frame.left.read |= traffic.read;
+            frame.left.written |= traffic.written;
+        }
     }
 
     /// Enters a loop on a device with so many groups per axis. The barrier stands before it.
@@ -142,8 +154,9 @@ impl<'a> Sync<'a> {
         let frame = self.frames.pop().expect("invariant: regions are balanced");
         self.divergent = frame.divergent;
         // The region may not have run at all, so what came before it still counts.
-        self.traffic.read |= frame.traffic.read;
-        self.traffic.written |= frame.traffic.written | (local && self.is_collective());
+        self.traffic.read |= frame.traffic.read | frame.left.read;
+        self.traffic.written |=
+            frame.traffic.written | frame.left.written | (local && self.is_collective());
         Ok(barrier)
     }
 

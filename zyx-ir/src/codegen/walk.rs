@@ -53,6 +53,9 @@ pub trait Emitter<'a> {
     /// Opens a loop.
     fn open_loop(&mut self, this: Loop);
 
+    /// Leaves the innermost loop where `cond` holds.
+    fn break_if(&mut self, cond: Value);
+
     /// Closes the innermost region.
     fn close(&mut self);
 
@@ -117,6 +120,10 @@ pub fn walk<'a>(emitter: &mut impl Emitter<'a>, stage: &Stage, caps: &Caps) -> E
             Op::If { cond } => {
                 emitter.open_if(cond);
                 emitter.sync().open_if();
+            }
+            Op::Break { cond } => {
+                emitter.sync().break_loop();
+                emitter.break_if(cond);
             }
             Op::End { .. } => {
                 let barrier = emitter.sync().close()?;

@@ -113,6 +113,8 @@ impl Writer<'_> {
         let placed = match op {
             Op::Loop { kind, .. } => !matches!(kind, LoopKind::Serial | LoopKind::Parallel),
             Op::Alloc { space, .. } => space == Space::Shared,
+            // Longer loops around one that ends on what it loads might never end.
+            Op::Break { .. } => true,
             _ => op.meets() || ty.is_vector(),
         };
         let most = FEW + MOST_TIMES * self.kernel.ops().len();

@@ -216,6 +216,24 @@ impl Kernel {
         ends
     }
 
+    /// The loops that a `Break` may end before their last iteration, in program order of their ends.
+    pub fn loops_with_break(&self) -> Vec<Value> {
+        let mut found = Vec::new();
+        if !self.ops.iter().any(|op| matches!(op, Op::Break { .. })) {
+            return found;
+        }
+        let mut open: Vec<(Value, bool)> = Vec::new();
+        for (value, op, _) in self.iter() {
+            match op {
+                Op::End { .. } => found.extend(open.pop().filter(|o| o.1).map(|o| o.0)),
+                Op::Break { .. } => open.iter_mut().rev().take(1).for_each(|o| o.1 = true),
+                _ if op.opens_region() => open.push((value, false)),
+                _ => {}
+            }
+        }
+        found
+    }
+
     /// Whether serial loops store floats in what is declared outside of them: sums, and whatever else depends on
     /// the order of iterations.
     pub fn has_float_sums(&self) -> bool {
@@ -473,6 +491,11 @@ impl Builder {
     /// Opens a region entered where the scalar `cond` holds.
     pub fn open_if(&mut self, cond: Value) -> Value {
         self.push(Op::If { cond }, Type::scalar(DType::Bool))
+    }
+
+    /// Ends the innermost serial loop, whose region is the innermost open one, where the scalar `cond` holds.
+    pub fn break_if(&mut self, cond: Value) -> Value {
+        self.push(Op::Break { cond }, Type::scalar(DType::Bool))
     }
 
     /// Synchronises the local iterations of a group.

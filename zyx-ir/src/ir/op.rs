@@ -185,6 +185,7 @@ pub enum ShuffleKind {
 /// | `Atomic` | scalar or vector | `buf[index] = buf[index] op value` indivisibly; gives the old element |
 /// | `Loop` | `i64` scalar | the counter, `0 .. len` |
 /// | `If` | bool | region entered where `cond` (scalar) holds |
+/// | `Break` | bool | where `cond` (scalar) holds, ends the serial loop that it stands directly in: the rest of this iteration and all later ones do not happen |
 /// | `End` | – | closes a region |
 /// | `Barrier` | – | all local iterations of the group, a literal number as for all exchange between them, arrive before any goes on |
 /// | `Shuffle` | as `x` | exchange within a subgroup; from a lane that does not exist, the own value |
@@ -215,6 +216,7 @@ pub enum Op {
     Atomic { op: BinaryOp, order: Order, buf: Value, index: Value, value: Value },
     Loop { kind: LoopKind, axis: u8, len: Value },
     If { cond: Value },
+    Break { cond: Value },
     End { open: Value },
     Barrier { scope: BarrierScope },
     Shuffle { kind: ShuffleKind, x: Value, lane: Value },
@@ -240,7 +242,7 @@ impl Op {
             Op::Store { buf, index, value, .. } => three(buf, index, value),
             Op::Atomic { buf, index, value, .. } => three(buf, index, value),
             Op::Loop { len, .. } => one(len),
-            Op::If { cond } => one(cond),
+            Op::If { cond } | Op::Break { cond } => one(cond),
             Op::End { open } => one(open),
             Op::Shuffle { x, lane, .. } => two(x, lane),
             Op::Mma { a, b, c, .. } => three(a, b, c),
@@ -268,7 +270,7 @@ impl Op {
                 (*buf, *index, *value) = (map(*buf), map(*index), map(*value));
             }
             Op::Loop { len, .. } => *len = map(*len),
-            Op::If { cond } => *cond = map(*cond),
+            Op::If { cond } | Op::Break { cond } => *cond = map(*cond),
             Op::End { open } => *open = map(*open),
             Op::Shuffle { x, lane, .. } => (*x, *lane) = (map(*x), map(*lane)),
             Op::Mma { a, b, c, .. } => (*a, *b, *c) = (map(*a), map(*b), map(*c)),
@@ -285,7 +287,7 @@ impl Op {
             Op::Extract { .. } | Op::Concat { .. } | Op::Fold { .. } | Op::Guard { .. } => true,
             Op::Param { .. } | Op::Var { .. } | Op::Alloc { .. } | Op::Load { .. } => false,
             Op::Store { .. } | Op::Atomic { .. } | Op::Loop { .. } | Op::If { .. } => false,
-            Op::End { .. } | Op::Barrier { .. } | Op::Shuffle { .. } => false,
+            Op::Break { .. } | Op::End { .. } | Op::Barrier { .. } | Op::Shuffle { .. } => false,
             // A panel reads nothing, but stands for what will be read.
             Op::Panel { .. } | Op::Mma { .. } => false,
         }

@@ -216,6 +216,7 @@ impl Parser {
                 Op::Loop { kind: keyword(kind)?, axis, len: self.value(words)? }
             }
             "if" => Op::If { cond: self.value(words)? },
+            "break" => Op::Break { cond: self.value(words)? },
             "end" => {
                 let open = self.value(words)?;
                 if self.open.pop() != Some(open) {

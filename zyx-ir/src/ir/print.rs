@@ -75,7 +75,9 @@ keywords!(Order "an order" {
 pub(super) fn implied_type(op: &Op) -> Option<Type> {
     match op {
         Op::Loop { .. } => Some(Type::scalar(DType::I64)),
-        Op::If { .. } | Op::End { .. } | Op::Barrier { .. } => Some(Type::scalar(DType::Bool)),
+        Op::If { .. } | Op::Break { .. } | Op::End { .. } | Op::Barrier { .. } => {
+            Some(Type::scalar(DType::Bool))
+        }
         _ => None,
     }
 }
@@ -145,6 +147,7 @@ impl fmt::Display for Line {
             Op::Loop { kind, axis: 0, len } => write!(f, "loop {} {len}", kind.word())?,
             Op::Loop { kind, axis, len } => write!(f, "loop {}.{axis} {len}", kind.word())?,
             Op::If { cond } => write!(f, "if {cond}")?,
+            Op::Break { cond } => write!(f, "break {cond}")?,
             Op::End { open } => write!(f, "end {open}")?,
             Op::Barrier { scope } => write!(f, "barrier {}", scope.word())?,
             Op::Shuffle { kind, x, lane } => write!(f, "shuffle {} {x}, {lane}", kind.word())?,

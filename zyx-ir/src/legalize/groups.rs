@@ -53,7 +53,7 @@ pub(super) fn spread(kernel: &Kernel, caps: &Caps) -> Option<Kernel> {
 /// The innermost of a chain of loops over groups and threads that starts with `l`; `None` if it is
 /// no chain, or the second axis is taken.
 fn innermost(kernel: &Kernel, all: &[LoopInfo], l: &LoopInfo) -> Option<LoopInfo> {
-    let is_bound = |x: &&LoopInfo| matches!(x.kind, LoopKind::Group | LoopKind::Local);
+    let is_bound = |x: &&LoopInfo| matches!(x.kind, Some(LoopKind::Group | LoopKind::Local));
     let inside = all.iter().filter(|x| l.body().contains(&x.open.idx())).filter(is_bound);
     let mut last = *l;
     for x in inside {

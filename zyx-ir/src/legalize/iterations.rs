@@ -18,15 +18,17 @@ const MAX_OPS: usize = 1 << 13;
 /// Times one thread goes round this loop each time it enters it.
 fn rounds(l: &LoopInfo, kernel: &Kernel, caps: &Caps) -> u64 {
     // A length that is an argument is not known before the launch; one iteration is counted.
-    let len = l.len.map_or(1, |n| n.max(0) as u64);
+    // A loop that a break may end is counted as if none did.
+    let most = l.len.or_else(|| kernel.constant(l.len_value).map(|n| n.to_i64()));
+    let len = most.map_or(1, |n| n.max(0) as u64);
     let threads = match l.kind {
-        LoopKind::Group => match kernel.op(l.open) {
+        Some(LoopKind::Group) => match kernel.op(l.open) {
             crate::ir::Op::Loop { axis, .. } => caps.max_groups[axis as usize],
             _ => 1,
         },
-        LoopKind::Local => caps.max_local as u64,
-        LoopKind::Parallel if !caps.simt => caps.threads as u64,
-        LoopKind::Parallel | LoopKind::Serial => 1,
+        Some(LoopKind::Local) => caps.max_local as u64,
+        Some(LoopKind::Parallel) if !caps.simt => caps.threads as u64,
+        Some(LoopKind::Parallel | LoopKind::Serial) | None => 1,
     };
     len.div_ceil(threads.max(1))
 }
@@ -41,7 +43,7 @@ fn count(kernel: &Kernel, caps: &Caps) -> (u64, Option<LoopInfo>) {
         let mine = around.saturating_mul(rounds(l, kernel, caps));
         times.push(mine);
         total = total.saturating_add(mine);
-        let copies = matches!(l.kind, LoopKind::Serial | LoopKind::Parallel);
+        let copies = matches!(l.kind, Some(LoopKind::Serial | LoopKind::Parallel));
         let several = l.len.is_some_and(|n| n > 1);
         if l.innermost && copies && several && mine > most {
             (most, found) = (mine, Some(*l));
@@ -72,7 +74,11 @@ pub(super) fn bounded(kernel: &Kernel, caps: &Caps) -> Result<Kernel, String> {
             .filter(|copied| copied.ops().len() <= MAX_OPS);
         let Some(copied) = copied else {
             let most = caps.max_iterations;
-            return Err(format!("threads that run {total} loop iterations, only {most}"));
+            let counted = match kernel.loops_with_break()[..] {
+                [] => String::new(),
+                [open, ..] => format!(" (with all of loop {open}, which a break may end)"),
+            };
+            return Err(format!("threads that run {total} loop iterations{counted}, only {most}"));
         };
         kernel = copied;
     }
@@ -104,5 +110,14 @@ mod tests {
         let caps = Caps { simt: true, max_iterations: 3, ..Caps::default() };
         let error = bounded(&samples::sum_all(1 << 20), &caps).unwrap_err();
         assert!(error.contains("only 3"), "{error}");
+    }
+
+    #[test]
+    fn a_loop_that_a_break_may_end_counts_with_its_length() {
+        let caps = Caps { simt: true, max_iterations: 65_535, ..Caps::default() };
+        let short = samples::collatz(30, 200);
+        assert_eq!(bounded(&short, &caps).unwrap(), short);
+        let error = bounded(&samples::collatz(30, i64::MAX), &caps).unwrap_err();
+        assert!(error.contains("which a break may end"), "{error}");
     }
 }

@@ -34,7 +34,7 @@ const BY_LENGTH: [(i64, Streams); 2] =
 
 fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
     let mut list = Vec::new();
-    for l in loops(kernel).iter().filter(|l| l.kind == LoopKind::Serial) {
+    for l in loops(kernel).iter().filter(|l| l.kind == Some(LoopKind::Serial)) {
         if accumulators(kernel, l).is_some_and(|a| !a.is_empty()) {
             let fitting = COUNTS.iter().filter(|&[n, _]| l.len.is_none_or(|len| len >= *n));
             list.extend(fitting.map(|params| Site::new(l.open, params)));
@@ -108,7 +108,7 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
         return kernel.clone();
     };
     let found = match l.kind {
-        LoopKind::Serial => accumulators(kernel, &l),
+        Some(LoopKind::Serial) => accumulators(kernel, &l),
         _ => None,
     };
     let Some(found) = found.filter(|a| !a.is_empty()) else { return kernel.clone() };

@@ -85,7 +85,7 @@ fn axis(
     let stays_chain = inside.iter().all(|m| {
         let parent = regions.parent(m.open);
         (parent == Some(l.open) || parent.is_some_and(|p| bound(p).is_some()))
-            && (kind == LoopKind::Group || m.kind == LoopKind::Local)
+            && (kind == LoopKind::Group || m.kind == Some(LoopKind::Local))
     });
     let innermost = inside.last().map_or(*l, |m| **m);
     let outermost = around.last().copied();

@@ -132,7 +132,7 @@ impl Plan {
     fn of(k: &Kernel) -> Plan {
         let mut plan = Plan::default();
         let list = loops(k);
-        if !list.iter().any(|l| l.kind == LoopKind::Serial) {
+        if !list.iter().any(|l| l.kind == Some(LoopKind::Serial)) {
             return plan;
         }
         let registers = registers(k, &list);
@@ -160,7 +160,7 @@ impl Plan {
         while let Some(l) = next.map(|i| &list[i]) {
             let only =
                 |all: &[(Value, Option<usize>)]| all.iter().filter(|a| inside(l, a.0)).count() == 1;
-            if l.kind != LoopKind::Serial
+            if l.kind != Some(LoopKind::Serial)
                 || sum.alloc > l.open
                 || !only(&accesses.loads)
                 || !only(&accesses.stores)
@@ -169,6 +169,10 @@ impl Plan {
             }
             around.push(l);
             next = l.parent;
+        }
+        // How much a loop with a break adds to a register that outlives it is not known.
+        if next.is_some_and(|i| list[i].kind.is_none() && sum.alloc < list[i].open) {
+            return;
         }
         let (Some(&innermost), Some(&outermost)) = (around.first(), around.last()) else { return };
         let runs = |at: Option<usize>| !at.is_some_and(|i| is_instead(k, &list[i], innermost));

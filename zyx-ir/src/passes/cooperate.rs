@@ -198,12 +198,13 @@ fn share(kernel: &Kernel, l: &LoopInfo) -> Option<Vec<Accumulator>> {
         return None;
     }
     let found = match l.kind {
-        LoopKind::Serial => accumulators(kernel, l).filter(|found| !found.is_empty())?,
-        LoopKind::Parallel => Vec::new(),
-        LoopKind::Group | LoopKind::Local => return None,
+        Some(LoopKind::Serial) => accumulators(kernel, l).filter(|found| !found.is_empty())?,
+        Some(LoopKind::Parallel) => Vec::new(),
+        Some(LoopKind::Group | LoopKind::Local) | None => return None,
     };
     let fits = |v: Value| match kernel.op(v) {
         Op::Atomic { .. } | Op::Barrier { .. } | Op::Shuffle { .. } | Op::Mma { .. } => false,
+        Op::Break { .. } => false,
         Op::Loop { kind, .. } => matches!(kind, LoopKind::Serial | LoopKind::Parallel),
         Op::Store { buf, .. } => match kernel.op(buf) {
             Op::Param { .. } => l.is_parallel(),
@@ -369,6 +370,7 @@ impl<I: Iterator<Item = Value>> Team<'_, I> {
     /// whole turn takes one by one.
     fn turns(&mut self, l: &LoopInfo) {
         let n = l.len.expect("invariant: shared loops have constant lengths");
+        let kind = l.kind.expect("invariant: shared loops have no breaks");
         let whole = self.threads * self.run;
         let turns = n / whole;
         if turns > 0 {
@@ -380,7 +382,7 @@ impl<I: Iterator<Item = Value>> Team<'_, I> {
             } else {
                 let run = self.r.out.index(self.run);
                 let first = self.r.out.binary(BinaryOp::Mul, start, run);
-                let step = self.r.out.open_loop(l.kind, 0, run);
+                let step = self.r.out.open_loop(kind, 0, run);
                 let i = self.r.out.binary(BinaryOp::Add, first, step);
                 self.iteration(l, i);
                 self.r.out.close();

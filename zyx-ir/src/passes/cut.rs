@@ -31,7 +31,7 @@ fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
 }
 
 fn fits(l: &LoopInfo) -> bool {
-    matches!(l.kind, LoopKind::Serial | LoopKind::Parallel)
+    matches!(l.kind, Some(LoopKind::Serial | LoopKind::Parallel))
 }
 
 /// The iterations from which on a comparison of the loop's counter with a constant is another one

@@ -1,7 +1,7 @@
 //! `dce`: drops what nothing needs.
 //!
 //! Needed are stores to buffers, atomics, barriers and arguments; then whatever they use, the
-//! regions they stand in, and the stores to storage something needed loads from, but for those to
+//! regions they stand in, the breaks that end these, and the stores to storage something needed loads from, but for those to
 //! registers that another store replaces before anything is loaded.
 
 use super::rebuild::Rebuild;
@@ -39,6 +39,7 @@ fn needed(kernel: &Kernel) -> Vec<bool> {
     let n = kernel.ops().len();
     let mut region = vec![None; n];
     let mut stores: Vec<Vec<Value>> = vec![Vec::new(); n];
+    let mut breaks: FxHashMap<Value, Vec<Value>> = FxHashMap::default();
     let mut open: Vec<Value> = Vec::new();
     let mut work: Vec<Value> = Vec::new();
     let replaced = replaced(kernel);
@@ -56,6 +57,9 @@ fn needed(kernel: &Kernel) -> Vec<bool> {
             }
             Op::Store { .. } | Op::Atomic { .. } | Op::Barrier { .. } => work.push(v),
             Op::Param { .. } | Op::Var { .. } => work.push(v),
+            Op::Break { .. } => {
+                breaks.entry(open[open.len() - 1]).or_default().push(v);
+            }
             _ => {}
         }
     }
@@ -67,6 +71,7 @@ fn needed(kernel: &Kernel) -> Vec<bool> {
         let op = kernel.op(v);
         work.extend(op.operands());
         work.extend(region[v.idx()]);
+        work.extend(breaks.remove(&v).unwrap_or_default());
         if let Op::Load { buf, .. } | Op::Atomic { buf, .. } | Op::Panel { buf, .. } = op {
             work.append(&mut stores[buf.idx()]);
         }
@@ -91,7 +96,8 @@ fn replaced(kernel: &Kernel) -> Vec<bool> {
                     None => places.push((index, ty, v)),
                 }
             }
-            Op::End { .. } => last.clear(),
+            // After a break what was stored before it is seen behind the loop.
+            Op::End { .. } | Op::Break { .. } => last.clear(),
             _ if op.opens_region() => last.clear(),
             _ => op.operands().for_each(|operand| {
                 last.remove(&operand);
@@ -141,5 +147,44 @@ mod tests {
         let buffers = [vec![3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0], vec![0; 16]];
         let run = |kernel| property_tests::run(kernel, &buffers, &[]).remove(1);
         assert_eq!(run(&dce(&kernel)), run(&kernel));
+    }
+
+    #[test]
+    fn breaks_and_what_is_stored_before_them_stay() {
+        let kernel: Kernel = "kernel k
+             buffer 0 : i32[4] read
+             buffer 1 : i32[1] write
+             %p param 0 read : i32
+             %o param 1 write : i32
+             %a alloc register 1 : i32
+             %z const 0 : i64
+             %n const 4 : i64
+             %t const 5 : i32
+             %i loop serial %n
+             %x load %p[%i] : i32
+             %s store %a[%z], %x : i32
+             %c lt %t, %x : bool
+             %b break %c
+             %y add %x, %x : i32
+             %u store %a[%z], %y : i32
+             %e end %i
+             %j loop serial %n
+             %d break %c2
+             %f end %j
+             %r load %a[%z] : i32
+             %w store %o[%z], %r : i32"
+            .replace("%d break %c2", "%c2 lt %z, %j : bool\n%d break %c2")
+            .parse()
+            .unwrap();
+        let after = dce(&kernel);
+        let ops = |k: &Kernel, of: fn(&Op) -> bool| k.ops().iter().filter(|op| of(op)).count();
+        assert_eq!(ops(&after, |op| matches!(op, Op::Store { .. })), 3, "{after}");
+        // A loop that does nothing goes with its break.
+        assert_eq!(ops(&after, |op| matches!(op, Op::Break { .. })), 1, "{after}");
+        let buffers =
+            [[1, 2, 9, 4].iter().flat_map(|x: &i32| x.to_le_bytes()).collect(), vec![0; 4]];
+        let run = |kernel| property_tests::run(kernel, &buffers, &[]).remove(1);
+        assert_eq!(run(&after), run(&kernel));
+        assert_eq!(run(&kernel)[0], 9);
     }
 }

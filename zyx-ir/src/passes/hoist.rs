@@ -2,7 +2,8 @@
 //!
 //! Pure ops go to just inside the innermost region one of their operands is defined in. Loads go
 //! with them where nothing in the loops they leave stores to their storage and the loops surely
-//! run: out of loops with a positive constant length, never out of an `If`.
+//! run: out of loops with a positive constant length, never out of an `If`, and behind a `Break` not out of
+//! the loop that it ends.
 
 use super::rebuild::Rebuild;
 use super::{Pass, Site};
@@ -49,7 +50,7 @@ struct Plan {
 /// An open region of the walk.
 struct Region {
     open: u32,
-    /// Whether leaving it is safe for a load: a loop that runs at least once.
+    /// Whether leaving it is safe for a load: a loop that runs at least once, up to here.
     surely_runs: bool,
 }
 
@@ -65,6 +66,9 @@ impl Plan {
         for (v, op, _) in kernel.iter() {
             if let Op::End { .. } = op {
                 open.pop();
+            }
+            if let (Op::Break { .. }, Some(region)) = (op, open.last_mut()) {
+                region.surely_runs = false;
             }
             let here = open.len() - 1;
             let deepest = op.operands().map(|x| level[x.idx()]).max().unwrap_or(0);
@@ -147,4 +151,39 @@ fn stores_by_storage(kernel: &Kernel) -> FxHashMap<Value, Vec<Stored>> {
         }
     }
     map
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_behind_a_break_stay_in_its_loop() {
+        let kernel: Kernel = "kernel k
+             buffer 0 : i32[4] read
+             %p param 0 read : i32
+             %z const 0 : i64
+             %n const 4 : i64
+             %t const 5 : i32
+             %a alloc register 2 : i32
+             %i loop serial %n
+             %x load %p[%z] : i32
+             %c lt %t, %x : bool
+             %b break %c
+             %j loop serial %n
+             %y load %a[%z] : i32
+             %e end %j
+             %f end %i"
+            .parse()
+            .unwrap();
+        let after = hoist(&kernel);
+        let at = |wanted: fn(Op) -> bool| after.ops().iter().position(|&op| wanted(op)).unwrap();
+        let in_registers = |op| matches!(op, Op::Load { buf, .. } if buf != Value(0));
+        let load = after.iter().find(|x| in_registers(x.1)).unwrap().0.idx();
+        let (of_outer, of_break) =
+            (at(|op| matches!(op, Op::Loop { .. })), at(|op| matches!(op, Op::Break { .. })));
+        assert!(at(|op| matches!(op, Op::Load { buf: Value(0), .. })) < of_outer, "{after}");
+        assert_eq!(Regions::of(&after).parent(Value(load as u32)), Some(Value(of_outer as u32)));
+        assert!(load > of_break, "{after}");
+    }
 }

@@ -10,9 +10,10 @@ pub struct LoopInfo {
     pub open: Value,
     /// Position of its `End`.
     pub end: usize,
-    /// How its iterations relate.
-    pub kind: LoopKind,
-    /// Number of iterations, where constant.
+    /// How its iterations relate; `None` for a serial loop that a `Break` may end early. Passes change only loops
+    /// of kinds that they name, so no pass changes such a loop.
+    pub kind: Option<LoopKind>,
+    /// Number of iterations, where constant. Unknown for a loop with a `Break`.
     pub len: Option<i64>,
     /// The value that holds the number of iterations.
     pub len_value: Value,
@@ -32,19 +33,21 @@ impl LoopInfo {
 
     /// Whether the iterations may run in any order and, until a pass binds them, in one thread.
     pub fn is_parallel(&self) -> bool {
-        self.kind == LoopKind::Parallel
+        self.kind == Some(LoopKind::Parallel)
     }
 }
 
 /// How many serial loops are around one.
 pub fn serial_around(list: &[LoopInfo], l: &LoopInfo) -> i64 {
     let around = std::iter::successors(l.parent, |&parent| list[parent].parent);
-    around.filter(|&parent| list[parent].kind == LoopKind::Serial).count() as i64
+    around.filter(|&parent| matches!(list[parent].kind, None | Some(LoopKind::Serial))).count()
+        as i64
 }
 
 /// All loops, in program order.
 pub fn loops(kernel: &Kernel) -> Vec<LoopInfo> {
     let mut list: Vec<LoopInfo> = Vec::new();
+    let breaks = kernel.loops_with_break();
     let mut open: Vec<usize> = Vec::new();
     let mut regions = 0;
     for (value, op, _) in kernel.iter() {
@@ -56,11 +59,13 @@ pub fn loops(kernel: &Kernel) -> Vec<LoopInfo> {
                     list[parent].innermost = false;
                 }
                 open.push(list.len());
+                let counted = !breaks.contains(&value);
+                let constant = kernel.constant(len).filter(|_| counted);
                 list.push(LoopInfo {
                     open: value,
                     end: value.idx(),
-                    kind,
-                    len: kernel.constant(len).map(|x| x.to_i64().max(0)),
+                    kind: counted.then_some(kind),
+                    len: constant.map(|x| x.to_i64().max(0)),
                     len_value: len,
                     parent,
                     depth: regions,

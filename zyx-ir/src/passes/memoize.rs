@@ -82,9 +82,13 @@ fn sites(kernel: &Kernel, caps: &Caps) -> Vec<Site> {
 fn candidates(kernel: &Kernel) -> Vec<Candidate> {
     let list = loops(kernel);
     let mut found = Vec::new();
-    for second in list.iter().filter(|l| l.kind == LoopKind::Parallel && l.innermost) {
-        for first in list.iter().filter(|l| l.kind == LoopKind::Serial && l.innermost) {
-            let beside = first.parent == second.parent && first.end < second.open.idx();
+    for second in list.iter().filter(|l| l.kind == Some(LoopKind::Parallel) && l.innermost) {
+        for first in list.iter().filter(|l| l.kind == Some(LoopKind::Serial) && l.innermost) {
+            // Behind a break the second may be left out.
+            let between = first.end..second.open.idx();
+            let beside = first.parent == second.parent
+                && !between.is_empty()
+                && !kernel.ops()[between].iter().any(|op| matches!(op, Op::Break { .. }));
             if beside && first.len.is_some() && first.len == second.len {
                 found.extend(candidate(kernel, *first, *second));
             }
@@ -316,6 +320,31 @@ mod tests {
         }
         let gpu = Caps { simt: true, ..caps };
         assert_eq!((PASS.sites)(&kernel, &gpu), sites[1..], "no GPU has an array on a stack");
+    }
+
+    #[test]
+    fn nothing_is_kept_for_a_loop_behind_a_break() {
+        let softmax = samples::softmax(4, 32);
+        let third = loops(&softmax)[3].open;
+        let rows = |breaks| {
+            let mut r = Rebuild::new(&softmax);
+            for (v, op, ty) in softmax.iter() {
+                if v == third && breaks {
+                    let end = r.out.constant(crate::Scalar::from(true));
+                    r.out.break_if(end);
+                }
+                let op = match op {
+                    Op::Loop { len, .. } if v == loops(&softmax)[0].open => {
+                        Op::Loop { kind: LoopKind::Serial, axis: 0, len: r.get(len) }
+                    }
+                    _ => r.mapped(v),
+                };
+                let new = r.out.emit(op, ty);
+                r.set(v, new);
+            }
+            (PASS.sites)(&r.out.finish(), &Caps::default()).len()
+        };
+        assert_eq!([rows(false), rows(true)], [2, 0]);
     }
 
     #[test]

@@ -61,8 +61,8 @@ pub fn inner_of_kind(
     kind: LoopKind,
 ) -> Option<LoopInfo> {
     let inner = list.iter().find(|l| l.open > outer.open)?;
-    let perfect = outer.kind == kind
-        && inner.kind == kind
+    let perfect = outer.kind == Some(kind)
+        && inner.kind == Some(kind)
         && inner.end + 1 == outer.end
         && outer.len.is_some()
         && inner.len.is_some();

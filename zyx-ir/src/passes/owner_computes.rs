@@ -35,7 +35,7 @@ const MAX_KEYS: i64 = 16;
 const CHOICES: [[i64; 2]; 3] = [[2, 1], [4, 3], [64, 8]];
 
 fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
-    let serial = loops(kernel).into_iter().filter(|l| l.kind == LoopKind::Serial);
+    let serial = loops(kernel).into_iter().filter(|l| l.kind == Some(LoopKind::Serial));
     let found = serial.filter_map(|l| Found::of(kernel, Some(l.open)));
     found.flat_map(|f| CHOICES.map(|choice| Site::new(f.updates.open, &choice))).collect()
 }
@@ -66,7 +66,7 @@ impl Found {
     pub fn of(kernel: &Kernel, value: Option<Value>) -> Option<Found> {
         let updates = find_loop(kernel, value)?;
         let len = updates.len.filter(|&n| n > 0)?;
-        if updates.kind != LoopKind::Serial || !updates.innermost {
+        if updates.kind != Some(LoopKind::Serial) || !updates.innermost {
             return None;
         }
         let list = loops(kernel);
@@ -276,7 +276,7 @@ mod tests {
 
     /// The only serial loop of a kernel.
     fn serial(kernel: &Kernel) -> Option<Value> {
-        loops(kernel).iter().find(|l| l.kind == LoopKind::Serial).map(|l| l.open)
+        loops(kernel).iter().find(|l| l.kind == Some(LoopKind::Serial)).map(|l| l.open)
     }
 
     #[test]

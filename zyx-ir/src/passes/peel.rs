@@ -26,7 +26,7 @@ fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
 
 /// Whether there is a first iteration and another.
 fn fits(l: &LoopInfo) -> bool {
-    l.kind == LoopKind::Serial && l.len.is_some_and(|n| n > 1)
+    l.kind == Some(LoopKind::Serial) && l.len.is_some_and(|n| n > 1)
 }
 
 /// Whether a test in the loop depends on its counter; not whether an iteration is among the first few, which no single
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_test_for_the_first_iteration_leaves_the_loop() {
         let kernel = samples::resume(6, 11);
-        let serial = |k: &Kernel| loops(k).into_iter().find(|l| l.kind == LoopKind::Serial);
+        let serial = |k: &Kernel| loops(k).into_iter().find(|l| l.kind == Some(LoopKind::Serial));
         let site = sites(&kernel, &Caps::default()).pop().expect("the serial loop is a site");
         let peeled = simplify(&apply(&kernel, &site));
         let l = serial(&peeled).expect("ten iterations are left");

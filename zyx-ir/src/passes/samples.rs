@@ -520,6 +520,62 @@ pub fn rolled(rows: i64, cols: i64, by: i64) -> Kernel {
     b.finish()
 }
 
+/// The number of Collatz steps from each of 1 to `n` down to 1, up to `most` steps.
+pub fn collatz(n: i64, most: i64) -> Kernel {
+    let mut b = Builder::new("collatz");
+    let out = b.param(DType::I32, n as u64, Access::Write);
+    let number = |b: &mut Builder, x: i32| b.constant(Scalar::from(x));
+    let i = parallel(&mut b, n);
+    let [x, steps] = [0; 2].map(|_| register(&mut b, DType::I32, Scalar::from(0i32)));
+    let (zero, one) = (b.index(0), b.index(1));
+    let first = b.binary(Add, i, one);
+    let first = b.cast(DType::I32, first);
+    b.store(x, zero, first);
+    serial(&mut b, most);
+    let now = read(&mut b, x);
+    let (one, three) = (number(&mut b, 1), number(&mut b, 3));
+    let done = b.binary(BinaryOp::Eq, now, one);
+    b.break_if(done);
+    let half = b.binary(BinaryOp::Shr, now, one);
+    let triple = b.binary(Mul, now, three);
+    let triple = b.binary(Add, triple, one);
+    let last_bit = b.binary(BinaryOp::And, now, one);
+    let is_odd = b.binary(BinaryOp::Eq, last_bit, one);
+    let next = b.select(is_odd, triple, half);
+    b.store(x, zero, next);
+    combine(&mut b, steps, Add, one);
+    b.close();
+    let total = read(&mut b, steps);
+    b.store(out, i, total);
+    b.close();
+    b.finish()
+}
+
+/// The sum of each row up to the first element above 1, that included, times the number of columns.
+pub fn sum_until(rows: i64, cols: i64) -> Kernel {
+    let mut b = Builder::new("sum_until");
+    let x = b.param(DType::F32, (rows * cols) as u64, Access::Read);
+    let out = b.param(DType::F32, (rows * cols) as u64, Access::Write);
+    let i = parallel(&mut b, rows);
+    let acc = register(&mut b, DType::F32, Scalar::from(0f32));
+    let j = serial(&mut b, cols);
+    let place = at(&mut b, i, cols, j);
+    let element = b.load(x, place);
+    combine(&mut b, acc, Add, element);
+    let one = f32(&mut b, 1.0);
+    let large = b.binary(Lt, one, element);
+    b.break_if(large);
+    b.close();
+    let j = parallel(&mut b, cols);
+    let sum = read(&mut b, acc);
+    let scale = f32(&mut b, cols as f32);
+    let scaled = b.binary(Mul, sum, scale);
+    let place = at(&mut b, i, cols, j);
+    b.store(out, place, scaled);
+    (0..2).for_each(|_| b.close());
+    b.finish()
+}
+
 /// All of the above in small odd sizes, with a name each.
 pub fn all() -> Vec<Kernel> {
     vec![
@@ -553,5 +609,7 @@ pub fn all() -> Vec<Kernel> {
         halves(DType::F16, [16, 32, 16]),
         halves(DType::BF16, [9, 13, 10]),
         halves_columns(DType::BF16, [24, 20, 8]),
+        collatz(30, 200),
+        sum_until(5, 24),
     ]
 }

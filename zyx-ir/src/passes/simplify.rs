@@ -29,7 +29,12 @@ pub const PASS: Pass = Pass {
 /// Applies the pass.
 pub fn simplify(kernel: &Kernel) -> Kernel {
     let ends = kernel.region_ends();
-    let mut s = Simplify { r: Rebuild::new(kernel), facts: Facts::default(), inlined: Vec::new() };
+    let mut s = Simplify {
+        r: Rebuild::new(kernel),
+        facts: Facts::default(),
+        inlined: Vec::new(),
+        breaks: kernel.loops_with_break(),
+    };
     let mut i = 0;
     while i < kernel.ops().len() {
         i = match s.op(Value(i as u32)) {
@@ -53,6 +58,8 @@ struct Simplify<'k> {
     facts: Facts,
     /// Regions of the old kernel whose ops are emitted without the region.
     inlined: Vec<Value>,
+    /// Loops of the old kernel that a break may end: even one iteration is not straight code.
+    breaks: Vec<Value>,
 }
 
 impl Simplify<'_> {
@@ -64,7 +71,7 @@ impl Simplify<'_> {
                 let is_plain = matches!(kind, LoopKind::Serial | LoopKind::Parallel);
                 match len {
                     Some(n) if n <= 0 => return Next::Past,
-                    Some(1) if is_plain => {
+                    Some(1) if is_plain && !self.breaks.contains(&v) => {
                         let zero = self.r.number(v, 0);
                         self.r.set(v, zero);
                         self.inlined.push(v);
@@ -81,6 +88,12 @@ impl Simplify<'_> {
                     None => {
                         self.r.copy(v);
                     }
+                }
+            }
+            Op::Break { cond } => {
+                let known = self.r.out.as_constant(self.r.get(cond)).map(|c| c.to_bool());
+                if known != Some(false) {
+                    self.r.copy(v);
                 }
             }
             Op::End { open } if self.inlined.last() == Some(&open) => {

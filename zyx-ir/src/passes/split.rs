@@ -60,7 +60,7 @@ fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
 /// Whether the loop is not bound and rounding its length up cannot overflow.
 fn fits(kernel: &Kernel, l: &LoopInfo) -> bool {
     let is_wide = l.len.is_some() || kernel.ty(l.open).dtype == DType::I64;
-    is_wide && matches!(l.kind, LoopKind::Serial | LoopKind::Parallel)
+    is_wide && matches!(l.kind, Some(LoopKind::Serial | LoopKind::Parallel))
 }
 
 fn apply(kernel: &Kernel, site: &Site) -> Kernel {

@@ -64,7 +64,7 @@ impl Found {
         let rows = nest::chain(kernel, root)?;
         let row = *rows.last()?;
         let steps = loops(kernel).into_iter().find(|l| l.open > row.open)?;
-        let alone = steps.kind == LoopKind::Serial && steps.innermost && steps.end < row.end;
+        let alone = steps.kind == Some(LoopKind::Serial) && steps.innermost && steps.end < row.end;
         let after = steps.end + 1..row.end;
         let alone = alone && after.clone().all(|i| !kernel.op(Value(i as u32)).opens_region());
         if !alone || !row.body().all(|i| is_plain(kernel, Value(i as u32))) {

@@ -41,7 +41,7 @@ fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
 }
 
 fn fits(l: &LoopInfo) -> bool {
-    matches!(l.kind, LoopKind::Serial | LoopKind::Parallel)
+    matches!(l.kind, Some(LoopKind::Serial | LoopKind::Parallel))
 }
 
 fn apply(kernel: &Kernel, site: &Site) -> Kernel {

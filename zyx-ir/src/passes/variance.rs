@@ -84,9 +84,9 @@ impl Variance {
     /// [`Variance::of`] for a loop that may hold vector ops.
     pub fn with_vectors(kernel: &Kernel, l: &LoopInfo) -> Option<Variance> {
         let accumulators = match l.kind {
-            LoopKind::Parallel => Vec::new(),
-            LoopKind::Serial => accumulators(kernel, l)?,
-            LoopKind::Group | LoopKind::Local => return None,
+            Some(LoopKind::Parallel) => Vec::new(),
+            Some(LoopKind::Serial) => accumulators(kernel, l)?,
+            Some(LoopKind::Group | LoopKind::Local) | None => return None,
         };
         let stored = stored_buffers(kernel, l);
         let mut variance = Variance {
@@ -113,7 +113,8 @@ impl Variance {
             let v = Value(i as u32);
             let form = match k.op(v) {
                 Op::Atomic { .. } | Op::Barrier { .. } | Op::Shuffle { .. } => return None,
-                Op::Mma { .. } => return None,
+                // Iterations would leave an inner loop at different times.
+                Op::Mma { .. } | Op::Break { .. } => return None,
                 Op::Param { .. } | Op::Var { .. } | Op::Const { .. } => Form::Uniform,
                 Op::Alloc { .. } | Op::End { .. } => Form::Uniform,
                 Op::If { cond: x } | Op::Loop { len: x, .. } => {
@@ -202,11 +203,11 @@ impl Variance {
             match self.form(index) {
                 Form::Uniform => return false,
                 Form::Linear(_) => {}
-                Form::Varying if l.kind == LoopKind::Parallel => {}
+                Form::Varying if l.kind == Some(LoopKind::Parallel) => {}
                 Form::Varying => return false,
             }
         }
-        l.kind == LoopKind::Parallel || self.stores_commute(k, l)
+        l.kind == Some(LoopKind::Parallel) || self.stores_commute(k, l)
     }
 
     fn facts(&self, k: &Kernel) -> &Facts {

@@ -63,11 +63,13 @@ pub fn agree(kernel: &Kernel, a: &[Vec<u8>], b: &[Vec<u8>], reassociates: bool) 
 /// The difference that rounding in another order makes, as a part of the largest value.
 fn relative_bound(kernel: &Kernel) -> f64 {
     let (mut unit, mut terms, mut open) = (0.0f64, 1.0f64, vec![1.0f64]);
-    for (_, op, ty) in kernel.iter() {
+    let breaks = kernel.loops_with_break();
+    for (v, op, ty) in kernel.iter() {
         let inner = open.last().copied().unwrap_or(1.0);
         match op {
             Op::Loop { kind: LoopKind::Serial, len, .. } => {
-                let n = kernel.constant(len).map_or(1024.0, |c| c.to_f64().max(1.0));
+                let len = kernel.constant(len).filter(|_| !breaks.contains(&v));
+                let n = len.map_or(1024.0, |c| c.to_f64().max(1.0));
                 open.push(inner * n);
                 terms = terms.max(inner * n);
             }

@@ -17,10 +17,11 @@ const DATA_TRIPS: i64 = 4;
 /// Operations looked at to find out.
 const LENGTH_OPS: usize = 16;
 
-/// Iterations of a loop of this length: counted, bounded by a constant in the length, or assumed.
-pub(super) fn trips(kernel: &Kernel, len: Value) -> i64 {
+/// Iterations of a loop of this length, which is the most of those with a break: counted, bounded by a constant in the length, or assumed.
+pub(super) fn trips(kernel: &Kernel, len: Value, may_break: bool) -> i64 {
     if let Some(n) = kernel.constant(len) {
-        return n.to_i64().max(0);
+        let n = n.to_i64().max(0);
+        return if may_break { n.min(UNKNOWN_TRIPS) } else { n };
     }
     let is_none = |v: Value| kernel.constant(v).is_some_and(|n| n.to_i64() == 0);
     let of = match kernel.op(len) {
@@ -124,7 +125,7 @@ pub fn op_weight(kernel: &Kernel, op: Op) -> f64 {
         Op::Mma { row, .. } if mma::ROWS[row as usize].is_wide() => 32.0,
         Op::Mma { .. } => 16.0,
         Op::Panel { .. } => 0.0,
-        Op::Loop { .. } | Op::If { .. } | Op::Shuffle { .. } => 2.0,
+        Op::Loop { .. } | Op::If { .. } | Op::Break { .. } | Op::Shuffle { .. } => 2.0,
         Op::Extract { .. } | Op::Splat { .. } | Op::Guard { .. } => 0.5,
         Op::Bitcast { .. }
         | Op::Concat { .. }
@@ -145,11 +146,12 @@ pub fn estimate_part(kernel: &Kernel, caps: &Caps, is_part: impl Fn(Value) -> bo
     let mut cost = Cost::default();
     let mut trips = vec![1.0f64];
     let mut open: Vec<Value> = Vec::new();
+    let breaks = kernel.loops_with_break();
     for (v, op, ty) in kernel.iter().filter(|(v, ..)| is_part(*v)) {
         let times = trips.last().copied().unwrap_or(1.0);
         match op {
             Op::Loop { kind, len, .. } => {
-                let n = self::trips(kernel, len);
+                let n = self::trips(kernel, len, breaks.contains(&v));
                 cost.ops += if kind == LoopKind::Serial { times * n as f64 } else { 0.0 };
                 trips.push(times * n as f64);
                 open.push(v);

@@ -455,7 +455,7 @@ fn vector_cost(k: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<f64> {
         }
     }
     let trips = ((l.len.unwrap_or(UNKNOWN_TRIPS) + lanes - 1) / lanes) as f64;
-    let fold = if l.kind == LoopKind::Serial { 12.0 } else { 0.0 };
+    let fold = if l.kind == Some(LoopKind::Serial) { 12.0 } else { 0.0 };
     Some(trips * cost + fold)
 }
 
@@ -520,7 +520,7 @@ fn unroll_nests(draft: &mut Draft, caps: &Caps) -> bool {
         let work: f64 = l.body().map(|i| weight(k, Value(i as u32))).sum();
         let is_vector = l.body().any(|i| k.ty(Value(i as u32)).is_vector());
         match l.kind {
-            LoopKind::Serial => {
+            Some(LoopKind::Serial) => {
                 let all = variance::accumulators(k, &l).unwrap_or_default();
                 let extremum = |a: &Accumulator| matches!(a.op, BinaryOp::Max | BinaryOp::Min);
                 let (chains, extrema) = (all.len(), all.iter().all(extremum));
@@ -550,7 +550,7 @@ fn unroll_nests(draft: &mut Draft, caps: &Caps) -> bool {
                     draft.step(&unroll::PASS, Site::new(l.open, &[0]));
                 }
             }
-            LoopKind::Parallel if is_vector && (work < 60.0 || draft.knobs.unroll > 0) => {
+            Some(LoopKind::Parallel) if is_vector && (work < 60.0 || draft.knobs.unroll > 0) => {
                 let factor = match draft.knobs.unroll {
                     0 if work < 12.0 => 4,
                     0 => 2,

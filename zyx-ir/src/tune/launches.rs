@@ -42,7 +42,7 @@ fn outermost(kernel: &Kernel) -> Option<LoopInfo> {
         let effect = matches!(op, Op::Store { .. } | Op::Atomic { .. } | Op::If { .. });
         effect && !inside(v.idx())
     });
-    (nest.kind == LoopKind::Group && !elsewhere).then_some(nest)
+    (nest.kind == Some(LoopKind::Group) && !elsewhere).then_some(nest)
 }
 
 fn cut(kernel: &Kernel, nest: &LoopInfo, (len, each, n): (u64, u64, u64)) -> Kernel {

@@ -120,10 +120,13 @@ pub fn work(kernel: &Kernel) -> (f64, f64) {
     let sizes = kernel.params().iter().map(|p| [p.len as f64, p.dtype.size() as f64]);
     let mut buffers: Vec<[f64; 3]> = sizes.map(|[len, size]| [len, size, 0.0]).collect();
     let (mut operations, mut times) = (0.0, vec![1.0f64]);
-    for (_, op, ty) in kernel.iter() {
+    let breaks = kernel.loops_with_break();
+    for (v, op, ty) in kernel.iter() {
         let now = times.last().copied().unwrap_or(1.0);
         match op {
-            Op::Loop { len, .. } => times.push(now * trips(kernel, len) as f64),
+            Op::Loop { len, .. } => {
+                times.push(now * trips(kernel, len, breaks.contains(&v)) as f64);
+            }
             Op::If { cond } => times.push(now * likelihood(kernel, cond)),
             Op::End { .. } => {
                 times.pop();
@@ -176,6 +179,8 @@ struct Walk<'a> {
     caps: &'a Caps,
     frames: Vec<Frame>,
     slopes: Vec<Slope>,
+    /// Loops that a break may end.
+    breaks: Vec<Value>,
 }
 
 /// By how much an integer grows with the counter of the innermost loop around it, with that of the
@@ -211,6 +216,7 @@ fn walk<'a>(kernel: &'a Kernel, caps: &'a Caps) -> Walk<'a> {
         caps,
         frames: vec![Frame::new(Value(0), 1.0, None)],
         slopes: Vec::with_capacity(kernel.ops().len()),
+        breaks: kernel.loops_with_break(),
     };
     for (v, op, _) in kernel.iter() {
         let slope = walk.slope(v, op);
@@ -234,7 +240,7 @@ impl Walk<'_> {
     fn visit(&mut self, v: Value, op: Op) {
         match op {
             Op::Loop { kind, len, .. } => {
-                let n = trips(self.kernel, len);
+                let n = trips(self.kernel, len, self.breaks.contains(&v));
                 self.frames.push(Frame::new(v, n as f64, Some(kind)));
             }
             Op::If { cond } => {

@@ -73,7 +73,7 @@ fn jam_rows(draft: &mut Draft, caps: &Caps, root: Value, [apart, count]: [i64; 2
 
 /// Whether a row is combined to one value and all it reads lies side by side.
 fn is_sum_along_memory(k: &Kernel, rows: &LoopInfo, row: &LoopInfo, caps: &Caps) -> bool {
-    let is_sum = row.kind == LoopKind::Serial && row.innermost;
+    let is_sum = row.kind == Some(LoopKind::Serial) && row.innermost;
     if !is_sum || variance::accumulators(k, row).is_none_or(|a| a.len() != 1) {
         return false;
     }
@@ -135,7 +135,7 @@ mod tests {
     /// The different places that the innermost loop of a kernel reads of its first argument.
     fn places(kernel: &Kernel) -> usize {
         let list = loops(kernel);
-        let row = list.iter().find(|l| l.kind == LoopKind::Serial).expect("a loop");
+        let row = list.iter().find(|l| l.kind == Some(LoopKind::Serial)).expect("a loop");
         let reads = |i: &usize| match kernel.op(Value(*i as u32)) {
             Op::Load { buf, .. } => matches!(kernel.op(buf), Op::Param { slot: 0, .. }),
             _ => false,
@@ -151,8 +151,8 @@ mod tests {
             let tuned = tune::optimize(&samples::sum_rows(DType::F32, 64, 1024), &caps);
             let list = loops(&tuned);
             let [groups, row] = &list[..] else { panic!("two loops:\n{tuned}") };
-            assert_eq!((groups.kind, groups.len), (LoopKind::Group, Some(16)), "{tuned}");
-            assert_eq!((row.kind, row.len), (LoopKind::Serial, Some(steps)), "{tuned}");
+            assert_eq!((groups.kind, groups.len), (Some(LoopKind::Group), Some(16)), "{tuned}");
+            assert_eq!((row.kind, row.len), (Some(LoopKind::Serial), Some(steps)), "{tuned}");
             assert_eq!(places(&tuned), 4, "{tuned}");
         }
     }
@@ -161,9 +161,9 @@ mod tests {
     fn rows_that_are_left_over_are_a_nest_of_their_own() {
         let tuned = tune::optimize(&samples::sum_rows(DType::F32, 67, 1024), &cpu());
         let list = loops(&tuned);
-        let groups: Vec<_> = list.iter().filter(|l| l.kind == LoopKind::Group).collect();
+        let groups: Vec<_> = list.iter().filter(|l| l.kind == Some(LoopKind::Group)).collect();
         assert_eq!(groups.iter().map(|l| l.len).collect::<Vec<_>>(), [Some(16)], "{tuned}");
-        let rows = list.iter().filter(|l| l.kind == LoopKind::Serial);
+        let rows = list.iter().filter(|l| l.kind == Some(LoopKind::Serial));
         assert_eq!(rows.count(), 2, "{tuned}");
         assert_eq!(places(&tuned), 4, "{tuned}");
     }
@@ -172,7 +172,7 @@ mod tests {
     fn a_long_row_is_read_in_four_streams() {
         let kernel = samples::sum_rows(DType::F32, 8, 1 << 16);
         let list = loops(&kernel);
-        let row = list.iter().find(|l| l.kind == LoopKind::Serial).expect("a loop");
+        let row = list.iter().find(|l| l.kind == Some(LoopKind::Serial)).expect("a loop");
         let wide = Knobs::default();
         assert_eq!(streams(&kernel, row, &wide), Streams::Known(4));
         let site = Streams::Known(4).site(row.open, 2);

@@ -95,7 +95,7 @@ fn is_scan(k: &Kernel, l: &LoopInfo) -> bool {
         l.body().any(|i| matches!(k.op(Value(i as u32)), Op::Store { buf, .. } if to(buf)))
     };
     let to_memory = |buf: Value| matches!(k.op(buf), Op::Param { .. });
-    l.kind == LoopKind::Serial && stores(&is_carried) && stores(&to_memory)
+    l.kind == Some(LoopKind::Serial) && stores(&is_carried) && stores(&to_memory)
 }
 
 /// All loops and which of them is the outermost one that stands from `root` on: where a nest is
@@ -150,8 +150,8 @@ buffer 1 : f32[32768] write
         let tuned = tune::optimize(&kernel, &caps);
         let list = loops(&tuned);
         let [groups, steps] = &list[..] else { panic!("two loops:\n{tuned}") };
-        assert_eq!((groups.kind, groups.len), (LoopKind::Group, Some(8)), "{tuned}");
-        assert_eq!((steps.kind, steps.len), (LoopKind::Serial, Some(256)), "{tuned}");
+        assert_eq!((groups.kind, groups.len), (Some(LoopKind::Group), Some(8)), "{tuned}");
+        assert_eq!((steps.kind, steps.len), (Some(LoopKind::Serial), Some(256)), "{tuned}");
         let loads = steps.body().filter(|&i| {
             matches!(tuned.op(Value(i as u32)), Op::Load { buf, .. }
                 if matches!(tuned.op(buf), Op::Param { .. }))
@@ -165,13 +165,13 @@ buffer 1 : f32[32768] write
         let caps = Caps { vector_bytes: 64, masked: true, threads: 2, ..Caps::default() };
         let tuned = tune::optimize(&kernel, &caps);
         let list = loops(&tuned);
-        assert_eq!((list[0].kind, list[0].len), (LoopKind::Group, Some(5)), "{tuned}");
+        assert_eq!((list[0].kind, list[0].len), (Some(LoopKind::Group), Some(5)), "{tuned}");
         let stores = |l: &LoopInfo| {
             let is_result = |buf: Value| matches!(tuned.op(buf), Op::Param { .. });
             let ops = l.body().map(|i| tuned.op(Value(i as u32)));
             ops.filter(|op| matches!(op, Op::Store { buf, .. } if is_result(*buf))).count()
         };
-        let steps = list.iter().filter(|l| l.kind == LoopKind::Serial);
+        let steps = list.iter().filter(|l| l.kind == Some(LoopKind::Serial));
         assert_eq!(steps.map(stores).collect::<Vec<_>>(), [4, 3], "{tuned}");
     }
 
@@ -185,8 +185,8 @@ buffer 1 : f32[32768] write
             let tuned = tune::optimize(&kernel, &caps);
             let list = loops(&tuned);
             let [groups, steps] = &list[..] else { panic!("two loops:\n{tuned}") };
-            assert_eq!((groups.kind, groups.len), (LoopKind::Group, Some(4)), "{tuned}");
-            assert_eq!((steps.kind, steps.len), (LoopKind::Serial, Some(99)), "{tuned}");
+            assert_eq!((groups.kind, groups.len), (Some(LoopKind::Group), Some(4)), "{tuned}");
+            assert_eq!((steps.kind, steps.len), (Some(LoopKind::Serial), Some(99)), "{tuned}");
             assert!(!peel::compares(&tuned, steps), "{tuned}");
         }
     }

@@ -215,7 +215,7 @@ fn claim_updates(draft: &mut Draft, caps: &Caps, nest: usize) {
     let root = roots(&draft.kernel)[nest];
     let Some(root) = list.iter().find(|l| l.open == root) else { return };
     let inside = |l: &&LoopInfo| root.body().contains(&l.open.idx());
-    let serial = list.iter().filter(inside).find(|l| l.kind == LoopKind::Serial);
+    let serial = list.iter().filter(inside).find(|l| l.kind == Some(LoopKind::Serial));
     let Some(found) = serial.and_then(|l| owner_computes::Found::of(&draft.kernel, Some(l.open)))
     else {
         return;
@@ -312,7 +312,7 @@ fn share(draft: &mut Draft, caps: &Caps, root: Value, widths: &[i64]) -> bool {
         let inside = list.iter().filter(|x| l.body().contains(&x.open.idx()));
         inside.map(|x| x.len).try_fold(l.len?, |n, len| Some(n.saturating_mul(len?)))
     };
-    let reductions = found.children.iter().filter(|l| l.kind == LoopKind::Serial);
+    let reductions = found.children.iter().filter(|l| l.kind == Some(LoopKind::Serial));
     // Sizes that are nearly the same have the same threads.
     let padded = |l: &LoopInfo| {
         let inside = list.iter().filter(|x| l.body().contains(&x.open.idx()) || x.open == l.open);
@@ -336,10 +336,10 @@ fn share(draft: &mut Draft, caps: &Caps, root: Value, widths: &[i64]) -> bool {
 /// Makes one loop of the nested ones of each reduction.
 fn flatten(draft: &mut Draft, found: &Found) {
     // Last ones first, so that those before stay where they are.
-    for l in found.children.iter().rev().filter(|l| l.kind == LoopKind::Serial) {
+    for l in found.children.iter().rev().filter(|l| l.kind == Some(LoopKind::Serial)) {
         loop {
             let list = loops(&draft.kernel);
-            let this = list.iter().find(|x| x.open >= l.open && x.kind == LoopKind::Serial);
+            let this = list.iter().find(|x| x.open >= l.open && x.kind == Some(LoopKind::Serial));
             let inner = this.and_then(|l| {
                 nest::inner_of_kind(&draft.kernel, l, &list, LoopKind::Serial).map(|_| l.open)
             });
@@ -363,7 +363,7 @@ fn share_flat(
 ) -> bool {
     let Some(found) = Found::of(&draft.kernel, Some(root)) else { return false };
     let Some(n) = found.root.and_then(|l| l.len).filter(|&n| n > 0) else { return false };
-    let reductions = || found.children.iter().filter(|l| l.kind == LoopKind::Serial);
+    let reductions = || found.children.iter().filter(|l| l.kind == Some(LoopKind::Serial));
     let lengths = || reductions().filter_map(|l| l.len);
     if lengths().min().unwrap_or(0) < MIN_SHARED {
         return false;
@@ -428,7 +428,7 @@ fn share_flat(
 fn share_whole(draft: &mut Draft, caps: &Caps) {
     let Some(found) = Found::of(&draft.kernel, None) else { return };
     let total: i64 = found.children.iter().filter_map(|l| l.len).sum();
-    let reductions = found.children.iter().filter(|l| l.kind == LoopKind::Serial);
+    let reductions = found.children.iter().filter(|l| l.kind == Some(LoopKind::Serial));
     let longest = reductions.filter_map(|l| l.len).max().unwrap_or(0);
     if (MIN_SHARED..=ONE_GROUP).contains(&longest) && total <= 2 * ONE_GROUP {
         let threads =
@@ -473,8 +473,8 @@ fn cooperate(
 fn turns(kernel: &Kernel) -> Vec<LoopInfo> {
     let list = loops(kernel);
     let is_turns = |l: &&LoopInfo| {
-        let bound = l.parent.is_some_and(|p| list[p].kind == LoopKind::Local);
-        bound && l.innermost && l.kind == LoopKind::Serial
+        let bound = l.parent.is_some_and(|p| list[p].kind == Some(LoopKind::Local));
+        bound && l.innermost && l.kind == Some(LoopKind::Serial)
     };
     list.iter().filter(is_turns).copied().collect()
 }
@@ -503,7 +503,7 @@ fn keep_in_registers(draft: &mut Draft, threads: i64, most: i64) -> bool {
         l.len.is_some_and(|n| n <= most && n * size <= MAX_UNROLLED)
     };
     draft.whole(&simplify::PASS);
-    let is_team = |l: &LoopInfo| l.kind == LoopKind::Local && l.len == Some(threads);
+    let is_team = |l: &LoopInfo| l.kind == Some(LoopKind::Local) && l.len == Some(threads);
     let all = turns(&draft.kernel);
     if all.len() < 2 || !all.iter().all(small) || !loops(&draft.kernel).iter().any(is_team) {
         return false;
@@ -611,7 +611,7 @@ mod tests {
             let tuned = crate::tune::optimize(&centred(n), &caps);
             crate::ir::verify_for(&tuned, &caps).unwrap();
             let list = loops(&tuned);
-            let whole = list.iter().any(|l| l.kind == LoopKind::Serial && l.len == Some(n));
+            let whole = list.iter().any(|l| l.kind == Some(LoopKind::Serial) && l.len == Some(n));
             let groups =
                 tuned.ops().iter().any(|op| matches!(op, Op::Loop { kind: LoopKind::Group, .. }));
             (whole, groups)

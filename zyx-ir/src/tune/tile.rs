@@ -99,7 +99,7 @@ impl Nest {
         let reductions: Vec<&LoopInfo> = list.iter().filter(inside).collect();
         // Loops side by side are counted as if nested, which may be very many.
         let steps = reductions.iter().try_fold(1i64, |n, l| Some(n.saturating_mul(l.len?)));
-        let is_serial = reductions.iter().all(|l| l.kind == LoopKind::Serial);
+        let is_serial = reductions.iter().all(|l| l.kind == Some(LoopKind::Serial));
         let outermost =
             reductions.iter().filter(|l| l.depth == innermost.depth + 1).collect::<Vec<_>>();
         let [reduction] = outermost[..] else { return None };

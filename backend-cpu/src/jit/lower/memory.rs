@@ -377,10 +377,14 @@ impl Lower<'_> {
             return Ok(());
         }
         if ty.lanes == 1 && !is_vector_scalar(ty.dtype) {
-            if let Val::Pending(addr) = self.val(value) {
-                self.force(value, addr);
+            match self.val(value) {
+                Val::Pending(addr) => self.force(value, addr),
+                // Its register is kept for later uses, which may come behind the branch.
+                Val::Affine(_) => drop(self.gpr(value)),
+                _ => {}
             }
-        } else if matches!(self.val(value), Val::Pending(_)) {
+        } else if matches!(self.val(value), Val::Pending(_) | Val::Const(_)) {
+            // Likewise that of a constant.
             self.vec(value)?;
         }
         Ok(())

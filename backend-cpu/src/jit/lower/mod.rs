@@ -97,6 +97,8 @@ enum RegionKind {
         state: usize,
         label: Label,
         limit: Limit,
+        /// Behind the loop.
+        end: Label,
     },
     If {
         tests: Vec<Test>,
@@ -131,6 +133,8 @@ pub(super) struct Lower<'a> {
     labels: u32,
     vals: Vec<Val>,
     regions: Vec<Region>,
+    /// Loops that a break may end.
+    breaks: Vec<Value>,
     loops: Vec<LoopState>,
     atoms: Vec<Atom>,
     affines: Vec<Affine>,
@@ -211,6 +215,7 @@ impl<'a> Lower<'a> {
             labels: 0,
             vals: vec![Val::None; kernel.ops().len()],
             regions: vec![Region { insts: Vec::new(), kind: RegionKind::Plain, memo: Vec::new() }],
+            breaks: kernel.loops_with_break(),
             loops: Vec::new(),
             atoms: Vec::new(),
             affines: Vec::new(),
@@ -527,6 +532,7 @@ impl<'a> Lower<'a> {
             }
             Op::Loop { len, .. } => self.open_loop(value, len, is_range)?,
             Op::If { cond } => self.open_if(cond)?,
+            Op::Break { cond } => self.break_if(cond)?,
             Op::End { .. } => self.close(),
             Op::Barrier { .. } => {}
             Op::Concat { .. } => return Err(EmitError::new("concat")),
@@ -555,7 +561,7 @@ impl<'a> Lower<'a> {
             return Ok(());
         }
         let known = self.known_i64(len);
-        if known == Some(1) {
+        if known == Some(1) && !self.breaks.contains(&value) {
             self.set(value, Val::Const(0));
             self.open_region(RegionKind::Plain);
             return Ok(());
@@ -577,7 +583,8 @@ impl<'a> Lower<'a> {
         }
         let state = self.loops.len();
         self.loops.push(LoopState { counter, start, used: false, multiples: Vec::new() });
-        self.open_region(RegionKind::Loop { state, label, limit });
+        let end = self.new_label();
+        self.open_region(RegionKind::Loop { state, label, limit, end });
         let depth = self.depth();
         let atom = self.new_atom(Atom { depth, counter: Counter::Loop(state), reg: counter });
         let affine = self.new_affine(Affine::atom(atom));
@@ -590,6 +597,26 @@ impl<'a> Lower<'a> {
         self.tests(cond, &mut tests)?;
         let end = self.new_label();
         self.open_region(RegionKind::If { tests, end });
+        Ok(())
+    }
+
+    /// Leaves the loop that is the innermost region. All registers are where they are at its end: a register has one
+    /// home for its whole life, which for one that lives on behind a loop is all of the loop.
+    fn break_if(&mut self, cond: Value) -> Result<()> {
+        self.flush();
+        let mut tests = Vec::new();
+        self.tests(cond, &mut tests)?;
+        let Some(&RegionKind::Loop { end, .. }) = self.regions.last().map(|region| &region.kind)
+        else {
+            return Err(EmitError::new("a break outside of a loop"));
+        };
+        let Some(last) = tests.pop() else { return Err(EmitError::new("a break without a test")) };
+        let stays = self.new_label();
+        for test in tests {
+            self.push(Inst::Branch { test: test.not(), label: stays });
+        }
+        self.push(Inst::Branch { test: last, label: end });
+        self.push(Inst::Label { label: stays });
         Ok(())
     }
 
@@ -612,8 +639,8 @@ impl<'a> Lower<'a> {
                 self.append(region.insts);
                 self.push(Inst::Label { label: end });
             }
-            RegionKind::Loop { state, label, limit } => {
-                self.close_loop(state, label, limit, region.insts);
+            RegionKind::Loop { state, label, limit, end } => {
+                self.close_loop(state, [label, end], limit, region.insts);
             }
         }
     }
@@ -623,9 +650,14 @@ impl<'a> Lower<'a> {
         region.insts.extend(insts);
     }
 
-    fn close_loop(&mut self, state: usize, label: Label, limit: Limit, body: Vec<Inst>) {
+    fn close_loop(
+        &mut self,
+        state: usize,
+        [label, end]: [Label; 2],
+        limit: Limit,
+        body: Vec<Inst>,
+    ) {
         let LoopState { counter, used, multiples, .. } = self.loops[state].clone();
-        let end = self.new_label();
         let test = |a: Reg, cond: Cond, b: Operand| Test { size: Size::B64, cond, a, b };
         // If only a multiple of the counter is used, it counts by itself.
         let stand_in = (!used).then(|| multiples.iter().find(|(factor, _)| *factor > 0)).flatten();

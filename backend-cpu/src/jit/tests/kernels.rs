@@ -239,3 +239,45 @@ fn check_on(kernel: &Kernel, way: Way, inputs: &[Vec<u8>], context: &str) {
     }
     super::check_way(kernel, way, inputs, &[], context);
 }
+
+/// The sum of each row before it passes a limit: what passes it is computed, and not stored.
+fn sum_below(dtype: DType, rows: i64, cols: i64) -> Kernel {
+    let mut b = Builder::new("sum_below");
+    let p = b.param(dtype, (rows * cols) as u64, Access::Read);
+    let out = b.param(dtype, rows as u64, Access::Write);
+    let i = parallel(&mut b, rows);
+    let acc = b.alloc(Space::Register, Type::scalar(dtype), 1);
+    let (start, limit) =
+        (b.constant(Scalar::from_i64(dtype, 0)), b.constant(Scalar::from_i64(dtype, 3)));
+    let zero = b.index(0);
+    b.store(acc, zero, start);
+    let j = serial(&mut b, cols);
+    let width = b.index(cols);
+    let row = b.binary(BinaryOp::Mul, i, width);
+    let index = b.binary(BinaryOp::Add, row, j);
+    let x = b.load(p, index);
+    let x = b.unary(UnaryOp::Abs, x);
+    let old = b.load(acc, zero);
+    let new = b.binary(BinaryOp::Add, old, x);
+    let passes = b.binary(BinaryOp::Lt, limit, new);
+    let late = b.index(2);
+    let late = b.binary(BinaryOp::Lt, late, j);
+    let both = b.binary(BinaryOp::And, passes, late);
+    b.break_if(both);
+    b.store(acc, zero, new);
+    b.close();
+    let result = b.load(acc, zero);
+    b.store(out, i, result);
+    b.close();
+    b.finish()
+}
+
+#[test]
+fn what_is_computed_before_a_break_is_not_stored() {
+    for dtype in [DType::F32, DType::F64, DType::I32, DType::I64] {
+        for cols in [1, 5, 40] {
+            let kernel = sum_below(dtype, 7, cols);
+            check(&kernel, &inputs(&kernel, &mut Random(3)), &[], "sums below a limit");
+        }
+    }
+}

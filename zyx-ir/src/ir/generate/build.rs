@@ -13,6 +13,7 @@ use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 
 /// A loop that is open.
+#[derive(Clone, Copy)]
 pub(super) struct OpenLoop {
     pub(super) counter: Value,
     kind: LoopKind,
@@ -30,6 +31,8 @@ struct Output {
 
 pub(super) struct Generator<'o> {
     pub(super) random: Random,
+    /// The stream that breaks are drawn from. Apart from `random`, so that breaks change nothing else of a seed's kernel.
+    breaks: Random,
     pub(super) options: &'o Options,
     pub(super) dtypes: Vec<DType>,
     pub(super) b: Builder,
@@ -54,6 +57,7 @@ pub(super) fn kernel(seed: u64, options: &Options) -> Kernel {
         DType::ALL.iter().copied().filter(|&d| options.dtypes.contains(d)).collect();
     let mut generator = Generator {
         random: Random::new(seed),
+        breaks: Random::new(seed ^ 0xb4ea),
         options,
         dtypes,
         b: Builder::raw(&format!("random_{seed}")),
@@ -158,12 +162,38 @@ impl Generator<'_> {
             let counter = self.loops.last().expect("invariant: just opened").counter;
             self.pool.push(counter);
         }
+        self.maybe_break();
         self.block(depth + 1);
         if !self.random.once_in(3) {
+            self.maybe_break();
             self.store();
         }
         self.pool.truncate(scope);
         self.close_loop();
+    }
+
+    /// At times, a break of the innermost loop, which is the innermost region, if it is a serial one: by its
+    /// counter, or by whatever value there is.
+    fn maybe_break(&mut self) {
+        let Some(&OpenLoop { counter, kind: LoopKind::Serial, most }) = self.loops.last() else {
+            return;
+        };
+        if !self.breaks.once_in(6) {
+            return;
+        }
+        std::mem::swap(&mut self.random, &mut self.breaks);
+        let scope = self.pool.len();
+        let bool = Type::scalar(DType::Bool);
+        let cond = if self.random.once_in(2) {
+            self.value(bool)
+        } else {
+            let last = self.random.between(0, most);
+            let last = self.constant(Scalar::from_i64(self.b.ty(counter).dtype, last));
+            self.b.push(Op::Binary { op: BinaryOp::Le, x: last, y: counter }, bool)
+        };
+        self.b.break_if(cond);
+        self.pool.truncate(scope);
+        std::mem::swap(&mut self.random, &mut self.breaks);
     }
 
     fn nested_if(&mut self, depth: usize) {
@@ -188,11 +218,13 @@ impl Generator<'_> {
                 self.left -= 1;
                 self.block(depth + 1);
             }
+            self.maybe_break();
             let old = self.b.load(storage, zero);
             self.pool.push(old);
             let new = self.connected(ty);
             let combined = self.combined(ty, old, new);
             self.b.store(storage, zero, combined);
+            self.maybe_break();
             self.pool.truncate(scope);
             self.close_loop();
         }

@@ -2,7 +2,7 @@
 //!
 //! Lowering produces only some of the kernels the IR allows; passes and backends have to be right
 //! on all. [`random_kernel`] makes well-formed kernels directly: nested loops, vectors, guards,
-//! gathers, ifs, register storage, every dtype and scalar op, several arguments. They pass
+//! gathers, ifs, breaks, register storage, every dtype and scalar op, several arguments. They pass
 //! `verify` with nothing unproven, have no races, read nothing that was not stored, and finish
 //! soon. The same seed and options give the same kernel on every machine.
 //!

@@ -166,7 +166,7 @@ fn cleaned(kernel: &Kernel) -> Kernel {
         used[i] = match op {
             // An end keeps its region only if something in it is kept, which is seen below.
             Op::End { .. } => continue,
-            Op::Store { .. } | Op::Atomic { .. } | Op::Barrier { .. } => true,
+            Op::Store { .. } | Op::Atomic { .. } | Op::Barrier { .. } | Op::Break { .. } => true,
             Op::Loop { .. } | Op::If { .. } => {
                 let keep = used[i] || used[i + 1..ends[i]].iter().any(|&u| u);
                 used[ends[i]] = keep;

@@ -72,7 +72,7 @@ fn random_kernels_cover_the_ir() {
         assert!(words.contains(name), "{name} never generated");
     }
     for word in
-        "alloc atomic.relaxed barrier bitcast cast concat extract fold guard if lanes load loop muladd \
+        "alloc atomic.relaxed barrier bitcast break cast concat extract fold guard if lanes load loop muladd \
          splat store store.streaming var where"
             .split_whitespace()
     {

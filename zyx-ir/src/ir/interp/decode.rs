@@ -149,6 +149,11 @@ pub(super) enum Inst {
         cond: Slot,
         target: u32,
     },
+    /// Leaves a serial loop.
+    Break {
+        cond: Slot,
+        target: u32,
+    },
     /// Local iterations that wait for one another.
     Locals {
         nest: u32,
@@ -291,6 +296,8 @@ enum Open {
         at: usize,
         counter: Slot,
         len: Slot,
+        /// The instructions that leave the loop early.
+        breaks: Vec<usize>,
     },
     Parallel {
         index: u32,
@@ -344,7 +351,7 @@ impl Decoder<'_> {
         let lanes = self.kernel.ty(value).lanes as usize;
         match op {
             Op::Param { .. } | Op::Alloc { .. } | Op::Store { .. } | Op::Panel { .. } => 0,
-            Op::If { .. } | Op::End { .. } | Op::Barrier { .. } => 0,
+            Op::If { .. } | Op::Break { .. } | Op::End { .. } | Op::Barrier { .. } => 0,
             Op::Guard { index, .. } => self.slot(index),
             _ => {
                 let slot = self.allocate(lanes);
@@ -410,6 +417,7 @@ impl Decoder<'_> {
             }
             Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => self.access(value, op, dst),
             Op::Loop { .. } | Op::If { .. } => self.open(value, op, dst),
+            Op::Break { cond } => self.leave(cond),
             Op::End { .. } => self.close(),
             Op::Barrier { scope } => self.emit(Inst::Barrier { scope, value }),
             Op::Shuffle { kind, x, lane } => {
@@ -589,7 +597,7 @@ impl Decoder<'_> {
             LoopKind::Serial => {
                 let at = self.code.insts.len();
                 self.emit(Inst::Loop { counter, len, exit: 0 });
-                Open::Serial { at, counter, len }
+                Open::Serial { at, counter, len, breaks: Vec::new() }
             }
             LoopKind::Local if self.nest.is_some() => {
                 let nest = self.nest.expect("invariant: just tested") as usize;
@@ -616,6 +624,16 @@ impl Decoder<'_> {
         self.open.push(open);
     }
 
+    /// Leaves the innermost loop, which is a serial one, where a condition holds.
+    fn leave(&mut self, cond: Value) {
+        let (at, cond) = (self.code.insts.len(), self.slot(cond));
+        match self.open.last_mut() {
+            Some(Open::Serial { breaks, .. }) => breaks.push(at),
+            _ => unreachable!("invariant: a break stands directly in a serial loop"),
+        }
+        self.emit(Inst::Break { cond, target: 0 });
+    }
+
     /// Whether iterations of this local loop wait for one another.
     fn waits(&self, local: Value) -> bool {
         debug_assert_eq!(loop_kind(self.kernel, local), Some(LoopKind::Local));
@@ -626,10 +644,15 @@ impl Decoder<'_> {
 
     fn close(&mut self) {
         match self.open.pop().expect("invariant: regions nest") {
-            Open::Serial { at, counter, len } => {
+            Open::Serial { at, counter, len, breaks } => {
                 self.emit(Inst::Next { counter, len, body: at as u32 + 1 });
                 let exit = self.here();
                 self.code.insts[at] = Inst::Loop { counter, len, exit };
+                for at in breaks {
+                    if let Inst::Break { target, .. } = &mut self.code.insts[at] {
+                        *target = exit;
+                    }
+                }
             }
             Open::Parallel { index } => {
                 self.emit(Inst::Advance { index });

@@ -164,6 +164,11 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
                         t.pc = target as usize;
                     }
                 }
+                Inst::Break { cond, target } => {
+                    if t.frame[cond as usize] != 0 {
+                        t.pc = target as usize;
+                    }
+                }
                 Inst::Enter { index } => self.enter(t, index as usize)?,
                 Inst::Advance { index } => self.advance(t, index as usize)?,
                 Inst::LoadElement { dst, index, access } => {

@@ -461,3 +461,106 @@ fn arguments_may_share_memory_only_in_place() {
         assert!(matches!(shifted.fault(), Some(Fault::Race { .. })), "{shifted}");
     }
 }
+
+/// `n` steps are counted until the element is 1; more where loops are longer than numbers can count.
+const STEPS: &str = "kernel k
+    buffer 0 : i64[6] readwrite
+    %p param 0 readwrite : i64
+    %1 const 1 : i64
+    %0 const 0 : i64
+    %6 const 6 : i64
+    %most const 9223372036854775807 : i64
+    %i loop parallel %6
+    %m alloc register 1 : i64
+    %x load %p[%i] : i64
+    %s store %m[%0], %x : i64
+    %n alloc register 1 : i64
+    %t store %n[%0], %0 : i64
+    %w loop serial %most
+    %y load %m[%0] : i64
+    %c le %y, %1 : bool
+    %b break %c
+    %z shr %y, %1 : i64
+    %u store %m[%0], %z : i64
+    %o load %n[%0] : i64
+    %q add %o, %1 : i64
+    %v store %n[%0], %q : i64
+    %e end %w
+    %r load %n[%0] : i64
+    %a store %p[%i], %r : i64
+    %f end %i";
+
+#[test]
+fn a_loop_ends_when_its_condition_holds() {
+    let out = run(STEPS, &[bytes(&[1i64, 2, 7, 8, 0, 1 << 40])], &[]);
+    assert_eq!(elements::<i64>(&out[0]), [0, 1, 2, 3, 0, 40]);
+    let text = STEPS.replace("%c le %y, %1 : bool", "%c lt %y, %0 : bool");
+    let options = Options { max_iterations: 500, ..Options::default() };
+    let mut buffers = [bytes(&[1i64; 6])];
+    let error = interpret(&parse(&text), &mut buffers, &[], &options).unwrap_err();
+    assert_eq!(error.fault(), Some(&Fault::Endless { limit: 500 }));
+}
+
+#[test]
+fn a_break_ends_the_innermost_loop_alone() {
+    // In iteration i, places 4 * i + 0..=i are stored to; the last iteration leaves after its loop.
+    let text = "kernel k
+        buffer 0 : i32[16] readwrite
+        %p param 0 readwrite : i32
+        %x const 1 : i32
+        %4 const 4 : i64
+        %2 const 2 : i64
+        %i loop serial %4
+        %b mul %i, %4 : i64
+        %j loop serial %4
+        %a add %b, %j : i64
+        %s store %p[%a], %x : i32
+        %c le %i, %j : bool
+        %l break %c
+        %e end %j
+        %d le %2, %i : bool
+        %m break %d
+        %f end %i";
+    let out = run(text, &[bytes(&[0i32; 16])], &[]);
+    assert_eq!(elements::<i32>(&out[0]), [1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0]);
+}
+
+/// Elements are doubled by all threads together until the one at `%k` is above 20.
+const PHASES: &str = "kernel k
+    buffer 0 : i32[4] readwrite
+    %p param 0 readwrite : i32
+    %0 const 0 : i64
+    %1 const 1 : i64
+    %4 const 4 : i64
+    %9 const 99 : i64
+    %t const 20 : i32
+    %l loop local %4
+    %n add %l, %1 : i64
+    %o rem %n, %4 : i64
+    %w loop serial %9
+    %k load %p[%0] : i32
+    %c lt %t, %k : bool
+    %b break %c
+    %x load %p[%o] : i32
+    %g barrier group
+    %y add %x, %x : i32
+    %s store %p[%o], %y : i32
+    %h barrier group
+    %e end %w
+    %z load %p[%l] : i32
+    %i barrier group
+    %u store %p[%o], %z : i32
+    %f end %l";
+
+#[test]
+fn threads_leave_a_loop_with_barriers_together() {
+    let out = run(PHASES, &[bytes(&[3i32, 4, 5, 6])], &[]);
+    assert_eq!(elements::<i32>(&out[0]), [48, 24, 32, 40]);
+    // Each by its own number: some wait while others have gone on.
+    let text = PHASES.replace("%k load %p[%0] : i32", "%k cast %l : i32");
+    let text = text.replace("%t const 20 : i32", "%t const 2 : i32");
+    let error = crate::ir::verify(&parse(&text)).unwrap_err();
+    assert_eq!(error.rule, crate::ir::Rule::Flow, "{error}");
+    let (_, fault) = fault(&text, &[bytes(&[3i32, 4, 5, 6])], &[]);
+    assert!(matches!(fault, Fault::Divergent { .. } | Fault::Race { .. }), "{fault:?}");
+}

@@ -2,7 +2,8 @@
 //!
 //! A kernel is well-formed when all of these hold; [`Rule`] names them in errors.
 //!
-//! * **Regions** nest: each `End` names the innermost open `Loop` or `If`; all are closed.
+//! * **Regions** nest: each `End` names the innermost open `Loop` or `If`; all are closed. A
+//!   `Break` stands directly in a serial loop.
 //! * **Operands** stand before their use and in a region still open there. A loop's counter is
 //!   visible inside the loop only. Storage (`Param`, `Alloc`) is used as storage, nothing else is;
 //!   ops without a result are not used; a `Guard` is used only as an index.
@@ -19,7 +20,7 @@
 //! * **Storage**: register storage is private to an iteration: no parallel loop lies between it
 //!   and a store to it. Shared storage is allocated directly inside its group.
 //! * **Flow**: a barrier or shuffle is reached by all local iterations together: loops and ifs
-//!   around it depend on nothing that differs between them.
+//!   around it depend on nothing that differs between them, nor do conditions that end those loops.
 //! * **Bounds**: no access is outside its storage for certain. What [`Ranges`]
 //!   can neither prove nor refute is listed in [`Report::unproven`]; kernels for devices must
 //!   have none.
@@ -204,10 +205,17 @@ fn in_panel(kernel: &Kernel, ranges: &Ranges<'_>, row: u16, right: bool, x: Valu
     first.within(0, len(kernel, x) - 1) && (first.max / slots + rows) * slots <= len(kernel, x)
 }
 
-/// Whether an access happens in every run: it is not guarded, loops around it are not empty.
+/// Whether an access happens in every run: it is not guarded, loops around it are not empty and do not end
+/// before it in their first iteration.
 fn is_certain(kernel: &Kernel, ranges: &Ranges<'_>, access: Value) -> bool {
     let guarded = kernel.op(access).operands().any(|x| matches!(kernel.op(x), Op::Guard { .. }));
+    let left = |region| {
+        let before = kernel.iter().take(access.idx());
+        let mut breaks = before.filter(|(_, op, _)| matches!(op, Op::Break { .. }));
+        breaks.any(|(v, ..)| ranges.regions().parent(v) == Some(region))
+    };
     !guarded
+        && !ranges.regions().enclosing(access).any(left)
         && ranges.regions().enclosing(access).all(|region| match kernel.op(region) {
             Op::Loop { len, .. } => ranges.get(len).min > 0,
             Op::If { cond } => ranges.get(cond).min > 0,
@@ -316,9 +324,11 @@ impl Scope {
             _ if !wants_storage && is_storage => {
                 Rule::Operands.broken(format_args!("{operand} is storage, not a value"))
             }
-            Op::Store { .. } | Op::If { .. } | Op::End { .. } | Op::Barrier { .. } => {
-                Rule::Operands.broken(format_args!("{operand} has no result"))
-            }
+            Op::Store { .. }
+            | Op::If { .. }
+            | Op::Break { .. }
+            | Op::End { .. }
+            | Op::Barrier { .. } => Rule::Operands.broken(format_args!("{operand} has no result")),
             Op::Guard { .. } if !is_index => {
                 Rule::Operands.broken(format_args!("{operand} is a guard, usable as index only"))
             }

@@ -29,6 +29,13 @@ pub(super) fn placement(
             let known = known_at_launch[len.idx()];
             Rule::Nests.require(known, format_args!("{len} is not known at launch"))
         }
+        Op::Break { .. } => {
+            let parent = regions.parent(value).and_then(|region| loop_kind(kernel, region));
+            Rule::Regions.require(
+                parent == Some(LoopKind::Serial),
+                "a break stands directly in a serial loop",
+            )
+        }
         Op::Alloc { space: Space::Shared, .. } => {
             let in_group =
                 regions.enclosing(value).all(|r| loop_kind(kernel, r) == Some(LoopKind::Group));
@@ -136,6 +143,15 @@ pub(super) fn flow(
             uniform,
             format_args!("local iterations may differ in whether they enter {region}"),
         )?;
+        let leaves = kernel.iter().find(|&(v, op, _)| match op {
+            Op::Break { cond } => divergent[cond.idx()] && regions.parent(v) == Some(region),
+            _ => false,
+        });
+        if let Some((leaves, ..)) = leaves {
+            let reason =
+                format!("local iterations may differ in when they leave {region}, by {leaves}");
+            return Rule::Flow.broken(reason);
+        }
     }
     Ok(())
 }

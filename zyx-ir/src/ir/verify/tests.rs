@@ -287,3 +287,64 @@ fn groups_wait_where_others_go_on() {
     caps.progress = crate::caps::Progress::Occupancy;
     verify_for(&kernel, &caps).unwrap();
 }
+
+#[test]
+fn breaks_end_serial_loops() {
+    for body in [
+        "%b break %t",
+        "%l loop parallel %n\n%b break %t\n%e end %l",
+        "%l loop local %n\n%b break %t\n%e end %l",
+        "%i if %t\n%b break %t\n%e end %i",
+        "%l loop serial %n\n%i if %t\n%b break %t\n%e end %i\n%f end %l",
+    ] {
+        assert_eq!(broken(body).0, Rule::Regions, "{body}");
+    }
+    for body in [
+        "%l loop serial %n\n%b break %x\n%e end %l",
+        "%l loop serial %n\n%s splat %t : boolx4\n%b break %s\n%e end %l",
+    ] {
+        assert_eq!(broken(body).0, Rule::Types, "{body}");
+    }
+    assert_eq!(
+        broken("%l loop serial %n\n%b break %t\n%a not %b : bool\n%e end %l").0,
+        Rule::Operands
+    );
+}
+
+#[test]
+fn threads_that_meet_in_a_loop_leave_it_together() {
+    for [early, late] in [["%b break %c\n", ""], ["", "%b break %c\n"]] {
+        let body = format!(
+            "%l loop local %n\n%c lt %l, %v : bool\n%s loop serial %n\n{early}%w barrier shared
+             {late}%e end %s\n%f end %l"
+        );
+        assert_eq!(broken(&body).0, Rule::Flow, "{body}");
+    }
+    // An inner loop that threads leave one by one is behind them where they meet.
+    for fine in [
+        "%l loop local %n\n%c lt %l, %v : bool\n%s loop serial %n\n%i loop serial %n\n%b break %c
+         %d end %i\n%w barrier shared\n%e end %s\n%f end %l",
+        "%l loop local %n\n%s loop serial %n\n%c lt %s, %v : bool\n%b break %c\n%w barrier shared
+         %e end %s\n%f end %l",
+    ] {
+        verify(&parse(&format!("{HEAD}{fine}"))).unwrap();
+    }
+}
+
+#[test]
+fn what_stands_behind_a_break_is_not_certain() {
+    let load = "%a load %p[%n] : f32\n";
+    for body in [
+        format!("%l loop serial %n\n%b break %t\n{load}%e end %l"),
+        format!("%l loop serial %n\n%b break %t\n%k loop serial %n\n{load}%d end %k\n%e end %l"),
+    ] {
+        let report = verify(&parse(&format!("{HEAD}{body}"))).unwrap();
+        assert_eq!(report.unproven.len(), 1, "{body}");
+    }
+    for body in [
+        format!("%l loop serial %n\n{load}%b break %t\n%e end %l"),
+        format!("%l loop serial %n\n%b break %t\n%e end %l\n{load}"),
+    ] {
+        assert_eq!(broken(&body).0, Rule::Bounds, "{body}");
+    }
+}

@@ -108,7 +108,7 @@ pub(super) fn check(kernel: &Kernel, op: Op, ty: Type) -> Check {
             scalar(ty)?;
             same(of(len), ty)
         }
-        Op::If { cond } => {
+        Op::If { cond } | Op::Break { cond } => {
             result(of(cond), Type::scalar(DType::Bool))?;
             result(ty, Type::scalar(DType::Bool))
         }

@@ -192,7 +192,7 @@ fn reduction(kernel: &Kernel, body: &LoopInfo, list: &[LoopInfo]) -> Option<Vec<
             return None;
         }
     }
-    let serial = |l: &LoopInfo| l.kind == LoopKind::Serial && l.len.is_some_and(|n| n > 0);
+    let serial = |l: &LoopInfo| l.kind == Some(LoopKind::Serial) && l.len.is_some_and(|n| n > 0);
     (!inside.is_empty() && inside.iter().all(serial)).then_some(inside)
 }
 
