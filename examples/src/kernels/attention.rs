@@ -1,4 +1,3 @@
-//! Attention that never stores its weights, in blocks of keys (Dao and others 2022, FlashAttention).
 use zyx::DType::F32;
 use zyx::kernel::{BinaryOp::Add, BinaryOp::Max, Kernel, Lang};
 

@@ -1,7 +1,7 @@
-//! A gated linear unit whose gradient is given by a rule.
 use zyx::kernel::{Kernel, KernelGradient, Val};
 use zyx::{Result, Tensor};
 
+/// A gated linear unit whose gradient is given by a rule.
 pub fn gated() -> Kernel {
     Kernel::elementwise("gated", |x: &[Val]| x[0] * x[0].sigmoid() * x[1]).with_gradient(rule)
 }

@@ -1,6 +1,6 @@
-//! A step of the heat equation on a plate whose border is at zero degrees.
 use zyx::kernel::{Kernel, Lang};
 
+/// A step of the heat equation on a plate whose border is at zero degrees.
 pub fn heat(rate: f64) -> Kernel {
     Kernel::new("heat", move |k: &Lang| {
         let [height, width] = k.sizes(["height", "width"]);

@@ -1,9 +1,9 @@
-//! Counts of bytes: each group counts in storage of its own first.
 use zyx::DType::I32;
 use zyx::kernel::{BinaryOp::Add, Kernel, Lang};
 
 const PART: usize = 4096;
 
+/// Counts of bytes: each group counts in storage of its own first.
 pub fn histogram() -> Kernel {
     Kernel::new("histogram", |k: &Lang| {
         let n = k.size("n");

@@ -1,11 +1,20 @@
 //! Kernels as programs write them, a file each. They run unchanged on every device, in every float dtype.
 
+/// Attention that never stores its weights, in blocks of keys (Dao and others 2022, FlashAttention).
 pub mod attention;
+/// A gated linear unit whose gradient is given by a rule.
 pub mod gated;
+/// A step of the heat equation on a plate whose border is at zero degrees.
 pub mod heat;
+/// Counts of bytes: each group counts in storage of its own first.
 pub mod histogram;
+/// An activation of one's own: shape, dtype and gradient follow.
 pub mod mish;
+/// Root-mean-square normalisation of rows with a weight for each column.
 pub mod norm;
+/// A matrix product in tiles, with matrix instructions where the device has them for the dtype.
 pub mod product;
+/// Sums of segments: segment `s` has the elements from `starts[s]` to `starts[s + 1]`.
 pub mod segments;
+/// Softmax of rows of any length: a group of threads for each row.
 pub mod softmax;

@@ -1,7 +1,7 @@
-//! Root-mean-square normalisation of rows with a weight for each column.
 use zyx::DType::F32;
 use zyx::kernel::{BinaryOp::Add, Kernel, Lang};
 
+/// Root-mean-square normalisation of rows with a weight for each column.
 pub fn rms_norm(epsilon: f64) -> Kernel {
     Kernel::new("rms_norm", move |k: &Lang| {
         let [rows, cols] = k.sizes(["rows", "cols"]);

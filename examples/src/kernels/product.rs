@@ -1,4 +1,3 @@
-//! A matrix product in tiles, with matrix instructions where the device has them for the dtype.
 use zyx::DType::F32;
 use zyx::kernel::{Kernel, Lang};
 

@@ -1,7 +1,7 @@
-//! Sums of segments: segment `s` has the elements from `starts[s]` to `starts[s + 1]`.
 use zyx::DType::F32;
 use zyx::kernel::{BinaryOp::Add, Kernel, Lang};
 
+/// Sums of segments: segment `s` has the elements from `starts[s]` to `starts[s + 1]`.
 pub fn segment_sum() -> Kernel {
     Kernel::new("segment_sum", |k: &Lang| {
         let [n, segments] = k.sizes(["n", "segments"]);

@@ -1,6 +1,6 @@
-//! Softmax of rows of any length: a group of threads for each row.
 use zyx::kernel::{BinaryOp::Add, BinaryOp::Max, Kernel, Lang};
 
+/// Softmax of rows of any length: a group of threads for each row.
 pub fn softmax() -> Kernel {
     Kernel::new("softmax", |k: &Lang| {
         let [rows, cols] = k.sizes(["rows", "cols"]);

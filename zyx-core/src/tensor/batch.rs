@@ -233,6 +233,8 @@ impl Batch {
         let shape = self.shape(y)?;
         let op = match &expr.op {
             Op::RadixScatter | Op::Kernel(_) => return self.repeated(y, expr),
+            // Its inputs are taken from the list as it was.
+            Op::Operands { .. } => return Ok(y.clone()),
             Op::Within(check) => {
                 let index = expr.srcs[0].as_ref().expect("invariant: one source");
                 return self.lifted(index)?.checked(check);
@@ -284,20 +286,36 @@ impl Batch {
     #[track_caller]
     fn repeated(&self, y: &Tensor, expr: &Expr) -> Result<Tensor> {
         if self.n == 0 || self.n > MOST {
-            let reason = format!("a long sort inside is repeated for 1 to {MOST} examples");
+            let reason =
+                format!("a kernel or a long sort inside is repeated for 1 to {MOST} examples");
             return Err(Tensor::argument_error(OP, format!("{reason}, not {}", self.n)));
         }
         let one = |i: usize| {
             let mut srcs = [None, None, None];
             for (slot, source) in srcs.iter_mut().zip(&expr.srcs) {
-                let part = |x: &Tensor| self.lifted(x)?.select_index(0, i as isize);
-                *slot = source.as_ref().map(part).transpose()?;
+                *slot = source.as_ref().map(|x| self.one(x, i)).transpose()?;
             }
             let (shape, device) = (y.shape().clone(), y.device().clone());
             Ok(Tensor::node(Expr { op: expr.op.clone(), srcs }, shape, y.dtype(), device, false))
         };
         let parts = (0..self.n).map(one).collect::<Result<Vec<Tensor>>>()?;
         Tensor::stack(&parts.iter().collect::<Vec<_>>(), 0)
+    }
+
+    /// An example of a source; of a list of sources, the list of theirs.
+    #[track_caller]
+    fn one(&self, x: &Tensor, i: usize) -> Result<Tensor> {
+        let list = match x.history().expr() {
+            Some(expr @ Expr { op: Op::Operands { .. }, .. }) => Some(expr.clone()),
+            _ => None,
+        };
+        let Some(list) = list else { return self.lifted(x)?.select_index(0, i as isize) };
+        let mut srcs = [None, None, None];
+        for (slot, source) in srcs.iter_mut().zip(&list.srcs) {
+            *slot = source.as_ref().map(|x| self.one(x, i)).transpose()?;
+        }
+        let (op, shape, device) = (list.op, x.shape().clone(), x.device().clone());
+        Ok(Tensor::node(Expr { op, srcs }, shape, x.dtype(), device, false))
     }
 
     /// A gradient rule for all examples: the rule of one, with examples of what it gets. It may

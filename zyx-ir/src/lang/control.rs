@@ -182,6 +182,36 @@ impl Lang {
         });
     }
 
+    /// Runs the body as long as a condition holds, which is recorded before it.
+    ///
+    /// A device whose loops are limited ends one at its limit.
+    #[track_caller]
+    pub fn while_<'k>(&'k self, condition: impl FnOnce() -> Val<'k>, body: impl FnOnce()) {
+        let caps = self.caps();
+        let most = match caps.max_iterations {
+            0 if caps.compute.contains(DType::I64) && !caps.emulated.contains(DType::I64) => {
+                i64::MAX
+            }
+            0 => super::SMALL as i64,
+            limit => (limit as i64 - 1).min(super::SMALL as i64),
+        };
+        self.primitive(|| {
+            self.meet_at_end();
+            let len = self.index(most);
+            self.emit(|s| s.b.open_loop(LoopKind::Serial, 0, len.value));
+            let holds = self.of_program(condition);
+            if holds.dtype() == DType::Bool {
+                let over = !holds;
+                self.emit(|s| s.b.break_if(over.value));
+            } else {
+                self.fail(format_args!("a condition is {}, not bool", holds.dtype()));
+            }
+            self.of_program(body);
+            self.meet_at_end();
+            self.emit(|s| s.b.close());
+        });
+    }
+
     /// Runs one body or another.
     #[track_caller]
     pub fn when_else<'k>(&'k self, condition: Val<'k>, then: impl FnOnce(), or: impl FnOnce()) {
