@@ -106,7 +106,7 @@ impl Routine {
 
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    /// What declares the arguments; of a raw kernel without code.
+    /// The kernel, which declares the arguments; of a raw kernel its outline.
     kernel: Kernel,
     signature: Signature,
     /// Launches, and whether they start by waiting for those before them.
@@ -273,7 +273,7 @@ impl CudaDevice {
     /// A raw kernel whose parameters are the declared ones.
     fn build_raw(&self, kernel: &RawKernel) -> Result<Compiled, CompileError> {
         let source = kernel.text()?;
-        // What the code depends on beside itself; equal keys have passed the same checks.
+        // The key on disk has the declaration, so equal keys have passed the same checks.
         let declared = format!("{:?} {:?}", kernel.params, kernel.vars);
         let (module, loaded) = match kernel.language {
             Language::CudaC => {

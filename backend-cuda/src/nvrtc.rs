@@ -21,7 +21,7 @@ use zyx_core::hal::{CompileError, RawKernel};
 /// which takes a fifth to a third of the time (12 to 29 and 8 to 22 ms on an H100's host).
 const OPTIONS: [&CStr; 3] = [c"--fmad=false", c"--std=c++17", c"--minimal"];
 
-/// What raw kernels are compiled with: NVIDIA's defaults otherwise, fused multiply-adds among them.
+/// Options of raw kernels. Others are NVIDIA's defaults, fused multiply-adds among them.
 pub(crate) const RAW_OPTIONS: &[&CStr] = &[c"--std=c++17"];
 
 // In every version since CUDA 11.2.

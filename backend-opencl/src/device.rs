@@ -137,7 +137,7 @@ pub struct OpenClProgram(Arc<Compiled>);
 
 #[derive(Debug)]
 struct Compiled {
-    /// What declares the arguments; of a raw kernel without code.
+    /// The kernel, which declares the arguments; of a raw kernel its outline.
     kernel: Kernel,
     /// The number of scalars that the code receives.
     scalars: usize,

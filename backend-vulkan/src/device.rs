@@ -22,8 +22,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use zyx_core::hal::{
-    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Extent, HostOwner,
-    Language, RawKernel, Recording, Rounding, Traffic, probe,
+    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Extent, HostOwner, Language,
+    RawKernel, Recording, Rounding, Traffic, probe,
 };
 use zyx_core::ir::{Access, ParamInfo, Verified};
 use zyx_core::legalize::lower_to_32_bit;
@@ -269,7 +269,8 @@ impl VulkanDevice {
         commands: &[Command<'_, VulkanProgram, VulkanBuffer>],
     ) -> Result<bool, vk::Result> {
         // Descriptors name the buffers of raw kernels.
-        let is_raw = |command: &Command<'_, VulkanProgram, VulkanBuffer>| command.program.0.raw.is_some();
+        let is_raw =
+            |command: &Command<'_, VulkanProgram, VulkanBuffer>| command.program.0.raw.is_some();
         let is_short = commands.len() < RECORDED;
         if !self.target.addresses || is_short || commands.iter().any(is_raw) {
             return Ok(false);

@@ -141,9 +141,9 @@ pub(crate) struct Part {
 /// A compiled kernel.
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    /// The kernel that was translated; of a raw kernel without code.
+    /// The kernel that was translated; of a raw kernel its outline.
     pub(crate) kernel: Kernel,
-    /// What declares the arguments of a kernel that a user wrote.
+    /// The kernel that a user wrote; `kernel` is its outline.
     pub(crate) raw: Option<RawKernel>,
     /// The scalar arguments of the kernel that it was made of.
     pub(crate) vars: Vec<VarInfo>,

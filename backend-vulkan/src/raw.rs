@@ -141,16 +141,22 @@ impl<'m> Info<'m> {
     /// The function of an entry point for compute.
     fn entry(&self, name: &str) -> Result<Word, String> {
         let compute = |entry: &'m Instruction| match &entry.operands[..] {
-            [Operand::ExecutionModel(ExecutionModel::GLCompute), function, Operand::LiteralString(name), ..] => {
-                Some((name.as_str(), function.id_ref_any()?))
-            }
+            [
+                Operand::ExecutionModel(ExecutionModel::GLCompute),
+                function,
+                Operand::LiteralString(name),
+                ..,
+            ] => Some((name.as_str(), function.id_ref_any()?)),
             _ => None,
         };
-        let entries: Vec<(&str, Word)> = self.module.entry_points.iter().filter_map(compute).collect();
+        let entries: Vec<(&str, Word)> =
+            self.module.entry_points.iter().filter_map(compute).collect();
         let Some(&(_, function)) = entries.iter().find(|entry| entry.0 == name) else {
             let names: Vec<&str> = entries.iter().map(|entry| entry.0).collect();
             let names = names.join(", ");
-            return Err(format!("no entry point {name} of model GLCompute; the module has: {names}"));
+            return Err(format!(
+                "no entry point {name} of model GLCompute; the module has: {names}"
+            ));
         };
         match self.functions.get(&function) {
             Some(function) if function.blocks.is_empty() => Err(format!("{name} has no body")),
@@ -186,8 +192,11 @@ impl<'m> Info<'m> {
     fn threads(&self, entry: Word) -> Result<[u32; 3], String> {
         // A constant with this decoration comes before the mode.
         for note in &self.module.annotations {
-            let [of, Operand::Decoration(Decoration::BuiltIn), Operand::BuiltIn(BuiltIn::WorkgroupSize)] =
-                &note.operands[..]
+            let [
+                of,
+                Operand::Decoration(Decoration::BuiltIn),
+                Operand::BuiltIn(BuiltIn::WorkgroupSize),
+            ] = &note.operands[..]
             else {
                 continue;
             };
@@ -254,7 +263,9 @@ impl<'m> Info<'m> {
                     let of = of.ok_or("a binding without a type")?;
                     let is_buffer = |found: (Decoration, _)| found.0 == Decoration::BufferBlock;
                     if class == StorageClass::Uniform && !self.decorations(of).any(is_buffer) {
-                        return Err("uniform buffers are not bound; scalars are push constants".to_owned());
+                        return Err(
+                            "uniform buffers are not bound; scalars are push constants".to_owned()
+                        );
                     }
                     let set = self.decoration(variable, Decoration::DescriptorSet);
                     let binding = self.decoration(variable, Decoration::Binding);
@@ -275,7 +286,9 @@ impl<'m> Info<'m> {
             }
         }
         if let Some(missing) = bound.iter().position(|bound| !bound) {
-            return Err(format!("{buffers} buffers are declared; the entry point uses no binding {missing}"));
+            return Err(format!(
+                "{buffers} buffers are declared; the entry point uses no binding {missing}"
+            ));
         }
         let slots = pushed.div_ceil(SCALAR_BYTES);
         if slots != scalars {

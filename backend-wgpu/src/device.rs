@@ -69,7 +69,7 @@ pub struct WgpuProgram(pub(crate) Arc<Compiled>);
 pub(crate) struct Compiled {
     /// The scalar arguments of the kernel, of which the module's have the bits.
     pub(crate) vars: Vec<VarInfo>,
-    /// What declares the arguments of a kernel that a user wrote.
+    /// The kernel that a user wrote; that of the module is its outline.
     pub(crate) raw: Option<RawKernel>,
     signature: Signature,
     pub(crate) module: Module,

@@ -1,8 +1,8 @@
 //! Kernels that users write in WGSL.
 //!
-//! wgpu compiles them with its checks: accesses outside of a binding read 0 or the last element, and loops end. What it
-//! would find at a launch only, and then give up all that was gathered with it, is found here or
-//! when the pipeline is made.
+//! wgpu compiles them with its checks: an access outside of a binding touches no other memory, and loops end. wgpu
+//! compares some of the declaration with the source at a launch only, and drops all launches gathered with
+//! it if they differ. [`module`] and the pipeline's layout find these differences when the kernel is compiled.
 
 use crate::wgsl::{self, Binding, Module};
 use zyx_core::codegen::Unit;

@@ -212,7 +212,10 @@ impl RawKernel {
     pub fn unknown_language(&self, backend: &str, known: &[Language]) -> CompileError {
         let known: Vec<String> = known.iter().map(Language::to_string).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        self.error(format!("{backend} has no {}; its languages of raw kernels: {known}", self.language))
+        self.error(format!(
+            "{backend} has no {}; its languages of raw kernels: {known}",
+            self.language
+        ))
     }
 
     /// The code of a textual language.
@@ -245,10 +248,16 @@ impl RawKernel {
             format!("shared_bytes is 0 in {}, whose code declares shared storage", self.language)
         } else if self.shared_bytes as usize > shared {
             format!("{} bytes of shared storage, limit {shared}", self.shared_bytes)
-        } else if let Some((i, param)) = self.params.iter().enumerate().find(|(_, param)| {
-            !param.align.is_power_of_two() || param.align > BUFFER_ALIGN
-        }) {
-            format!("alignment {} of buffer {i} is no power of two up to {BUFFER_ALIGN}", param.align)
+        } else if let Some((i, param)) = self
+            .params
+            .iter()
+            .enumerate()
+            .find(|(_, param)| !param.align.is_power_of_two() || param.align > BUFFER_ALIGN)
+        {
+            format!(
+                "alignment {} of buffer {i} is no power of two up to {BUFFER_ALIGN}",
+                param.align
+            )
         } else {
             return Ok(());
         };
@@ -325,7 +334,8 @@ impl RawKernel {
         let (buffers, scalars) = (self.params.len(), self.vars.len());
         if args.len() != buffers + scalars {
             let n = args.len();
-            return self.refuse(format!("{n} arguments, not {buffers} buffers and {scalars} scalars"));
+            return self
+                .refuse(format!("{n} arguments, not {buffers} buffers and {scalars} scalars"));
         }
         let mut all = Vec::with_capacity(2 * buffers + scalars + GROUPS);
         let mut lens = Vec::with_capacity(buffers);

@@ -118,8 +118,10 @@ impl Signature {
         });
         let most = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let own = kernel.vars.iter().map(|&dtype| VarInfo { dtype, min: i64::MIN, max: i64::MAX });
-        let groups = caps.max_groups.iter().map(|&n| {
-            VarInfo { dtype: DType::U32, min: 0, max: most(n).min(u32::MAX.into()) }
+        let groups = caps.max_groups.iter().map(|&n| VarInfo {
+            dtype: DType::U32,
+            min: 0,
+            max: most(n).min(u32::MAX.into()),
         });
         let lens = kernel.params.iter().map(|param| {
             let max = most(caps.max_binding / param.dtype.size() as u64);

@@ -103,7 +103,7 @@ pub fn axpy(language: Language) -> RawSource {
 pub fn broken(language: Language) -> RawSource {
     let whole = axpy(language);
     if language == Language::SpirV {
-        let code = whole.code[..whole.code.len() - 6 * 4].into();
+        let code = whole.code[..whole.code.len() - 3 * 4].into();
         return RawSource { code, ..whole };
     }
     let text = String::from_utf8_lossy(&whole.code).into_owned();
@@ -113,6 +113,66 @@ pub fn broken(language: Language) -> RawSource {
     });
     let text: String = lines.collect();
     RawSource { code: text.as_bytes().into(), ..whole }
+}
+
+/// Code of `axpy` that differs from its declaration otherwise, each with words of the error.
+pub fn variants(language: Language) -> Vec<(Vec<u8>, &'static str)> {
+    let whole = axpy(language).code;
+    let text = |from: &str, to: &str| {
+        let text = String::from_utf8_lossy(&whole);
+        assert!(text.contains(from), "{language}: {from}");
+        text.replacen(from, to, 1).into_bytes()
+    };
+    let size = "__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void";
+    let pointer =
+        OPENCL_C.replace("uint n", "__global uint *n").replace("i >= n", "i >= *n").into_bytes();
+    match language {
+        Language::CudaC => vec![(text("extern \"C\"", ""), "functions need extern \"C\"")],
+        Language::Ptx => vec![
+            (text(".param .u64 y", ".param .u32 y"), "[8, 4, 4, 4] bytes"),
+            (text(".entry", ".func"), "no entry point"),
+        ],
+        Language::OpenClC => vec![
+            (text("__kernel void", size), "the source asks for [32, 1, 1]"),
+            (pointer, "parameter 5"),
+            (text("ulong y0", "uint y0"), "parameter 3 has not 8 bytes"),
+        ],
+        Language::Wgsl => vec![
+            (text("read_write> x", "read> x"), "binding: 0"),
+            (text("array<f32>", "array<f32, 100>"), "min_binding_size"),
+            (text("uniform", "storage"), "binding 2 is missing"),
+            (text("@group(0) @binding(1)", "@group(1) @binding(1)"), "binding 1 is missing"),
+        ],
+        Language::SpirV => {
+            let words = spirv_axpy();
+            let bytes = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            // The last word of the first instruction that begins with these words.
+            let with = |start: &[u32], last: u32| {
+                let at = words.windows(start.len()).position(|window| window == start);
+                let at = at.unwrap_or_else(|| panic!("no instruction {start:?}"));
+                let mut words = words.clone();
+                words[at + start.len()] = last;
+                bytes(&words)
+            };
+            let swapped: Vec<u32> = words.iter().map(|word| word.swap_bytes()).collect();
+            vec![
+                (whole[..whole.len() - 2].to_vec(), "no module"),
+                (bytes(&[&[0], &words[1..]].concat()), "the first word is 0x00000000"),
+                (bytes(&swapped), "big-endian"),
+                (bytes(&words[..5]), "no entry point"),
+                (bytes(&words[..4]), "no module"),
+                (with(&words[..1], 0x0001_0900), "SPIR-V 1.9"),
+                (with(&[2 << 16 | 17], 9), "Float16"),
+                (with(&[4 << 16 | 71, 4, 33], 2), "binding Some(2)"),
+                (with(&[4 << 16 | 71, 4, 34], 1), "set Some(1)"),
+                (with(&[4 << 16 | 71, 4, 33], 0), "uses no binding 1"),
+                (with(&[5 << 16 | 72, 14, 1, 35], 16), "20 bytes of push constants"),
+                (with(&[6 << 16 | 16], 7), "no execution mode LocalSize"),
+                (with(&[6 << 16 | 15, 5], 99), "missing"),
+            ]
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// `out[0..6]` of `i32` are words of the scalars: an `i8`, the lower and upper word of an `i64`, the bits of an
