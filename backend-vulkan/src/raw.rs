@@ -246,7 +246,7 @@ impl<'m> Info<'m> {
         variables.collect()
     }
 
-    /// What a pointer type points at.
+    /// The type that a pointer type points at.
     fn pointee(&self, pointer: Option<Word>) -> Option<Word> {
         id(self.globals.get(&pointer?)?.operands.get(1))
     }

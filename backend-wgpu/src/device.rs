@@ -279,7 +279,7 @@ impl WgpuDevice {
             ty: wgpu::BindingType::Buffer {
                 ty,
                 has_dynamic_offset: ty == wgpu::BufferBindingType::Uniform,
-                // What a user's source needs is compared with this when the pipeline is made.
+                // wgpu compares the needs of a user's source with this when the pipeline is made.
                 min_binding_size: wgpu::BufferSize::new(bytes).filter(|_| is_raw),
             },
             count: None,

@@ -63,7 +63,7 @@ impl fmt::Display for Language {
 pub struct RawParam {
     /// Element dtype.
     pub dtype: DType,
-    /// What the code does with the buffer.
+    /// Whether the code reads or writes the buffer.
     pub access: Access,
     /// Alignment of the first element in bytes, a power of two up to 64. Launches check the larger of this,
     /// the size of an element and [`Caps::offset_align`].

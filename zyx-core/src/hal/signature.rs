@@ -26,7 +26,7 @@ struct Span {
     /// `usize::MAX` if no memory is so long, or if a member of a family says it; 0 if a scalar does.
     bytes: usize,
     element: usize,
-    /// What byte offsets are multiples of.
+    /// Bytes that offsets are multiples of.
     align: usize,
     written: bool,
 }

@@ -176,7 +176,7 @@ pub fn raw_launches_are_refused<D: Device>(device: &D) {
         args[0] = Arg::Buffer(&x, 2);
         let error = device.launch(&mut stream, &program, &args).unwrap_err().to_string();
         assert!(error.contains("inside an element"), "{language}: {error}");
-        // What the host looks at is read, and not written.
+        // Memory that the host looks at is read, and not written.
         let end = device.record(&mut stream).unwrap();
         device.synchronize(&end).unwrap();
         if let Some(view) = device.host_view(&y, 4 * N) {
@@ -236,12 +236,10 @@ pub fn raw_code_is_refused<D: Device>(device: &D) {
             Ok(_) => panic!("{language}: accepted, expected an error about {about}"),
             Err(error) => error.to_string(),
         };
-        println!("{language}: {told}\n");
         assert!(told.contains(about), "{language}: {told}");
         told
     };
     let own = device.raw_languages();
-    println!("languages of {}: {own:?}", device.info().spec);
     for language in LANGUAGES {
         if !own.contains(&language) {
             let told = refused(axpy(language), &format!("has no {language}"));
