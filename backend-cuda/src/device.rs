@@ -14,10 +14,14 @@ use crate::caps::{self, Facts};
 use crate::compiler::{Compiler, cuda_c};
 use crate::dialect::waits;
 use crate::dnn::{Attention, Convolution, Dnn};
-use crate::driver::{self, Code, Context, DeviceId, Event, Function, Grid, Module, Stream};
+use crate::driver::{
+    self, Code, Context, DeviceId, Event, Function, Grid, Module, Stream, assemble,
+};
 use crate::gemm::{is_small, products};
 use crate::memory::{CudaBuffer, Memory, Staging};
+use crate::nvrtc::{Nvrtc, RAW_OPTIONS};
 use crate::ptx;
+use crate::raw;
 use crate::replay::{Environment, Recorded, pointers};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -25,7 +29,7 @@ use zyx_core::DTypeSet;
 use zyx_core::codegen::{Entry, threads};
 use zyx_core::hal::{
     Arg, Call, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Extent,
-    Recording, Signature, Traffic,
+    Language, RawKernel, Recording, Signature, Traffic,
 };
 use zyx_core::ir::{Kernel, Verified};
 
@@ -36,6 +40,8 @@ pub struct CudaDevice {
     memory: Arc<Memory>,
     info: DeviceInfo,
     caps: Caps,
+    /// Compute capability, as in (9, 0).
+    capability: (u32, u32),
     compiler: Compiler,
     cache: DiskCache,
     /// Whether kernels wait in their own code for those before them in a graph.
@@ -100,6 +106,7 @@ impl Routine {
 
 #[derive(Debug)]
 pub(crate) struct Compiled {
+    /// The kernel, which declares the arguments; of a raw kernel its outline.
     kernel: Kernel,
     signature: Signature,
     /// Launches, and whether they start by waiting for those before them.
@@ -150,6 +157,7 @@ impl CudaDevice {
             context,
             info: crate::info(ordinal, id),
             caps,
+            capability: facts.capability,
             compiler,
             cache: DiskCache::new("cuda", &identity),
             overlaps,
@@ -234,20 +242,64 @@ impl CudaDevice {
 
     /// The code of a source, and whether it was on disk.
     fn module(&self, name: &str, source: &str) -> Result<(Module, bool), CompileError> {
-        let cached = self.cache.load(source);
+        let compile = || self.compiler.compile(&self.context, name, source);
+        self.module_of(name, source, source, compile)
+    }
+
+    /// The code of a source that `key` stands for on disk, and whether it was there.
+    fn module_of(
+        &self,
+        name: &str,
+        source: &str,
+        key: &str,
+        compile: impl FnOnce() -> Result<Vec<u8>, CompileError>,
+    ) -> Result<(Module, bool), CompileError> {
+        let cached = self.cache.load(key);
         if let Some(module) = cached.and_then(|image| Module::new(&self.context, &image).ok()) {
             return Ok((module, true));
         }
         let start = Instant::now();
-        let image = self.compiler.compile(&self.context, name, source)?;
+        let image = compile()?;
         let (ms, bytes) = (start.elapsed().as_millis(), source.len());
         log::debug!(target: "zyx::cuda", "compiling took {ms} ms for {bytes} bytes of {name}");
         let module = Module::new(&self.context, &image).map_err(|code| CompileError {
             kernel: name.to_owned(),
             log: format!("{code}\n{source}"),
         })?;
-        self.cache.store(source, &image);
+        self.cache.store(key, &image);
         Ok((module, false))
+    }
+
+    /// A raw kernel whose parameters are the declared ones.
+    fn build_raw(&self, kernel: &RawKernel) -> Result<Compiled, CompileError> {
+        let source = kernel.text()?;
+        // The key on disk has the declaration, so equal keys have passed the same checks.
+        let declared = format!("{:?} {:?}", kernel.params, kernel.vars);
+        let (module, loaded) = match kernel.language {
+            Language::CudaC => {
+                let nvrtc = Nvrtc::get().map_err(|reason| kernel.error(reason))?;
+                let target = nvrtc.target(self.capability).map_err(|e| kernel.error(e))?;
+                let version = nvrtc.version();
+                let key = format!(
+                    "raw NVRTC {version:?} {target:?} {RAW_OPTIONS:?} {declared} {}\n{source}",
+                    kernel.name
+                );
+                let compile = || nvrtc.compile_raw(kernel, &target);
+                self.module_of(&kernel.name, source, &key, compile)?
+            }
+            _ => {
+                raw::check_entry(kernel, source)?;
+                let compile = || assemble(&self.context, source).map_err(|log| kernel.error(log));
+                self.module_of(&kernel.name, source, &format!("raw\n{source}"), compile)?
+            }
+        };
+        let (outline, entry) = kernel.outline();
+        let function = module.function(&entry.name, entry.shared);
+        let function = function.map_err(|code| kernel.error(code))?;
+        let signature = Signature::of_raw(kernel, &self.caps);
+        // The code does not wait for launches before it.
+        let entries = vec![(entry, function, false)];
+        Ok(Compiled { kernel: outline, signature, entries, loaded, _module: module })
     }
 
     fn launch_kernel(
@@ -260,8 +312,9 @@ impl CudaDevice {
         let mut params = pointers(words);
         for (i, (function, grid, _)) in launches.into_iter().enumerate() {
             // SAFETY: one word for each parameter, of which the driver reads as many bytes as
-            // the parameter has. The kernel is verified: it stays inside of buffers that fit its
-            // signature, which was checked. The core keeps them until the stream is done with them.
+            // the parameter has. The kernel is verified, or its author promised (`RawKernel::new`) that
+            // it stays inside of buffers that fit its signature, which was checked. The core keeps
+            // them until the stream is done with them.
             unsafe { stream.launch(function, grid, &mut params) }.map_err(|code| match i {
                 0 => self.error(compiled.kernel.name(), code),
                 // An argument that is both read and written would be changed twice.
@@ -370,6 +423,19 @@ impl Device for CudaDevice {
 
     fn compile(&self, kernel: &Verified) -> Result<CudaProgram, CompileError> {
         Ok(CudaProgram(Arc::new(Inner::Kernel(self.build(kernel)?))))
+    }
+
+    fn raw_languages(&self) -> &'static [Language] {
+        raw::LANGUAGES
+    }
+
+    fn compile_raw(&self, kernel: &RawKernel) -> Result<CudaProgram, CompileError> {
+        if !raw::LANGUAGES.contains(&kernel.language) {
+            return Err(kernel.unknown_language(&self.info.spec, raw::LANGUAGES));
+        }
+        kernel.check(&self.caps)?;
+        raw::check_threads(kernel)?;
+        Ok(CudaProgram(Arc::new(Inner::Kernel(self.build_raw(kernel)?))))
     }
 
     fn was_compiled(&self, program: &CudaProgram) -> bool {

@@ -4,6 +4,7 @@
 //! * `ptx` writes the driver's assembly language. `dialect` is CUDA C++ as a table for the emitter in
 //!   `zyx_core::codegen`, and says how each definition of the op table is kept. `compiler` chooses.
 //! * `caps` turns what a driver reports into capabilities.
+//! * `raw` compares kernels that users write with their declarations.
 //! * `nvrtc` is the compiler of CUDA C++, `memory` the pool and the staging of transfers.
 //! * `gemm` recognises contractions that are matrix products, `blas` is cuBLASLt.
 //! * `replay` makes CUDA graphs of lists of launches that repeat.
@@ -36,12 +37,14 @@ mod library;
 mod memory;
 mod nvrtc;
 mod ptx;
+mod raw;
 mod replay;
 mod sys;
 
 pub use device::{CudaDevice, CudaEvent, CudaProgram, CudaStream};
 pub use memory::CudaBuffer;
 pub use nvrtc::{Nvrtc, Resources};
+pub use raw::check_entry;
 
 use caps::Facts;
 use driver::DeviceId;

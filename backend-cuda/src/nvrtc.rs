@@ -7,18 +7,22 @@
 //! Options never change values: see `dialect`.
 
 use crate::library::{self, Names};
+use crate::raw::check_entry;
 use crate::sys::{call, functions};
 use cudarc::nvrtc::sys::{self as nvrtc, nvrtcProgram, nvrtcResult};
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr;
 use std::sync::LazyLock;
-use zyx_core::hal::CompileError;
+use zyx_core::hal::{CompileError, RawKernel};
 
 /// What every source is compiled with, besides the architecture.
 /// The last is known since 12.4: nothing is declared that kernels do not use, as textures and launches,
 /// which takes a fifth to a third of the time (12 to 29 and 8 to 22 ms on an H100's host).
 const OPTIONS: [&CStr; 3] = [c"--fmad=false", c"--std=c++17", c"--minimal"];
+
+/// Options of raw kernels. Others are NVIDIA's defaults, fused multiply-adds among them.
+pub(crate) const RAW_OPTIONS: &[&CStr] = &[c"--std=c++17"];
 
 // In every version since CUDA 11.2.
 functions! {
@@ -143,6 +147,29 @@ impl Nvrtc {
         Ok(Resources::of(&program.log()))
     }
 
+    /// Compiles a kernel that a user wrote in CUDA C++ for an architecture given as in `90` or `90a`, and
+    /// compares its parameters with the declaration.
+    ///
+    /// # Errors
+    /// With the compiler's log, which has line numbers; when there is no such entry point or it has other parameters.
+    pub fn raw(&self, kernel: &RawKernel, arch: &str) -> Result<Vec<u8>, CompileError> {
+        self.compile_raw(kernel, &Target::Machine(arch.to_owned()))
+    }
+
+    /// As [`Nvrtc::raw`].
+    pub(crate) fn compile_raw(
+        &self,
+        kernel: &RawKernel,
+        target: &Target,
+    ) -> Result<Vec<u8>, CompileError> {
+        let error = |log: String| kernel.error(log);
+        let program = Program::new(self, kernel.text()?).map_err(error)?;
+        let code = program.compile_with(target, RAW_OPTIONS).map_err(error)?;
+        let ptx = bytes!(program, nvrtcGetPTXSize, nvrtcGetPTX).map_err(error)?;
+        check_entry(kernel, &String::from_utf8_lossy(&ptx))?;
+        Ok(code)
+    }
+
     /// What to compile to for a device of this compute capability.
     pub(crate) fn target(&self, (major, minor): (u32, u32)) -> Result<Target, String> {
         let wanted = major * 10 + minor;
@@ -226,9 +253,14 @@ impl Program<'_> {
     }
 
     fn compile(&self, target: &Target, more: &[&CStr]) -> Result<Vec<u8>, String> {
+        self.compile_with(target, &[self.nvrtc.options(), more].concat())
+    }
+
+    /// The code for a target, with these options beside the architecture.
+    fn compile_with(&self, target: &Target, others: &[&CStr]) -> Result<Vec<u8>, String> {
         let arch = CString::new(target.option()).map_err(|e| e.to_string())?;
         let mut options = vec![arch.as_ptr()];
-        options.extend(self.nvrtc.options().iter().chain(more).map(|option| option.as_ptr()));
+        options.extend(others.iter().map(|option| option.as_ptr()));
         let (n, options) = (options.len() as c_int, options.as_ptr());
         // SAFETY: a valid handle and as many strings as said.
         unsafe { ask!(&self.nvrtc.functions, nvrtcCompileProgram(self.handle, n, options)) }

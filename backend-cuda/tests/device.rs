@@ -14,6 +14,7 @@ zyx_tests::robustness!("cuda", Cuda::default());
 zyx_tests::training!("cuda", Cuda::default());
 zyx_tests::promises!("cuda", Cuda::default());
 zyx_tests::counts!("cuda", Cuda::default());
+zyx_tests::raw_programs!("cuda", Cuda::default());
 zyx_tests::warm_start!(a_second_process_compiles_nothing, "cuda", Cuda::default());
 zyx_tests::warm_start!(a_second_process_searches_nothing, "cuda", Cuda::default());
 

@@ -17,6 +17,7 @@
 use crate::caps::Facts;
 use crate::dialect::dialect;
 use crate::driver::{self, Code, Order, View};
+use crate::raw;
 use crate::staging::{LARGE, Staging};
 use opencl3::device::Device as Id;
 use std::collections::VecDeque;
@@ -27,7 +28,8 @@ use zyx_core::DType;
 use zyx_core::codegen::{Entry, clike};
 use zyx_core::hal::{
     Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Extent,
-    HostOwner, Recording, Signature, Traffic, TrafficCounter, Watch, ask_until, lock,
+    HostOwner, Language, RawKernel, Recording, Signature, Traffic, TrafficCounter, Watch,
+    ask_until, lock,
 };
 use zyx_core::ir::{Access, Kernel, Verified};
 
@@ -135,7 +137,10 @@ pub struct OpenClProgram(Arc<Compiled>);
 
 #[derive(Debug)]
 struct Compiled {
+    /// The kernel, which declares the arguments; of a raw kernel its outline.
     kernel: Kernel,
+    /// The number of scalars that the code receives.
+    scalars: usize,
     signature: Signature,
     entries: Vec<(Entry, Mutex<driver::Kernel>)>,
     /// Whether it was on disk.
@@ -212,23 +217,62 @@ impl OpenClDevice {
     /// The program of a source, from the cache or the driver's compiler, and whether it was on
     /// disk. Where the driver has a cache of its own, ours notes what that one was given.
     fn build(&self, source: &str) -> Result<(driver::Program, bool), String> {
-        let cached = self.cache.load(source);
+        self.build_with(source, source, &self.options)
+    }
+
+    /// As `build`, with other options, of a source that `key` stands for on disk.
+    fn build_with(
+        &self,
+        source: &str,
+        key: &str,
+        options: &str,
+    ) -> Result<(driver::Program, bool), String> {
+        let cached = self.cache.load(key);
         if self.lazy {
-            let program = self.context.build(source, &self.options)?;
+            let program = self.context.build(source, options)?;
             if cached.is_none() {
-                self.cache.store(source, &[]);
+                self.cache.store(key, &[]);
             }
             return Ok((program, cached.is_some()));
         }
-        let loaded = cached.and_then(|binary| self.context.load(&binary, &self.options).ok());
+        let loaded = cached.and_then(|binary| self.context.load(&binary, options).ok());
         if let Some(program) = loaded {
             return Ok((program, true));
         }
-        let program = self.context.build(source, &self.options)?;
+        let program = self.context.build(source, options)?;
         if let Some(binary) = program.binary() {
-            self.cache.store(source, &binary);
+            self.cache.store(key, &binary);
         }
         Ok((program, false))
+    }
+
+    /// A raw kernel whose parameters are the declared ones.
+    fn build_raw(&self, kernel: &RawKernel) -> Result<Compiled, CompileError> {
+        let source = kernel.text()?;
+        let (outline, entry) = kernel.outline();
+        self.check_local(&entry).map_err(|log| kernel.error(log))?;
+        // A program from disk may not tell of its parameters, so equal keys have equal declarations.
+        let declared = format!("{:?} {:?} {}", kernel.params, kernel.vars, kernel.shared_bytes);
+        let key = format!("raw {} {} {declared}\n{source}", raw::OPTIONS, kernel.name);
+        let (program, loaded) =
+            self.build_with(source, &key, raw::OPTIONS).map_err(|log| kernel.error(log))?;
+        let object = program.kernel(&kernel.name);
+        let object = object
+            .map_err(|code| kernel.error(format!("no entry point {}: {code}", kernel.name)))?;
+        raw::check(kernel, &object, &self.id)?;
+        let (signature, scalars) = (Signature::of_raw(kernel, &self.caps), kernel.vars.len());
+        let entries = vec![(entry, Mutex::new(object))];
+        Ok(Compiled { kernel: outline, scalars, signature, entries, loaded })
+    }
+
+    /// Checks the threads of a group along each axis.
+    fn check_local(&self, entry: &Entry) -> Result<(), String> {
+        let limit = &self.max_local_sizes;
+        let fits = |(&n, &max): (&u64, &usize)| n <= max as u64;
+        match entry.local.iter().zip(limit).all(fits) {
+            true => Ok(()),
+            false => Err(format!("groups of {:?}, limit {limit:?}", entry.local)),
+        }
     }
 
     /// A kernel whose entries are in `program`.
@@ -239,12 +283,7 @@ impl OpenClDevice {
         entries: Vec<Entry>,
     ) -> Result<OpenClProgram, CompileError> {
         for entry in &entries {
-            let fits = |(&n, &max): (&u64, &usize)| n <= max as u64;
-            if !entry.local.iter().zip(&self.max_local_sizes).all(fits) {
-                let limit = &self.max_local_sizes;
-                let reason = format!("groups of {:?}, limit {limit:?}", entry.local);
-                return Err(CompileError::new(kernel, reason));
-            }
+            self.check_local(entry).map_err(|log| CompileError::new(kernel, log))?;
         }
         let entries = entries.into_iter().map(|entry| {
             let object = program.kernel(&entry.name);
@@ -252,8 +291,9 @@ impl OpenClDevice {
             Ok((entry, Mutex::new(object)))
         });
         let entries = entries.collect::<Result<_, CompileError>>()?;
-        let (signature, kernel) = (Signature::of(kernel), kernel.clone());
-        Ok(OpenClProgram(Arc::new(Compiled { kernel, signature, entries, loaded: *loaded })))
+        let (signature, scalars) = (Signature::of(kernel), kernel.vars().len());
+        let (kernel, loaded) = (kernel.clone(), *loaded);
+        Ok(OpenClProgram(Arc::new(Compiled { kernel, scalars, signature, entries, loaded })))
     }
 
     /// Compiles kernels as one source.
@@ -330,7 +370,7 @@ impl OpenClDevice {
             let object = lock(object);
             let name = compiled.kernel.name();
             let event = self
-                .set(compiled, &object, args)
+                .set(compiled, entry.shared, &object, args)
                 .and_then(|()| stream.queue.launch(&object, threads, local, &after))
                 .map_err(|code| match started {
                     // An argument that is both read and written would be changed twice.
@@ -344,16 +384,17 @@ impl OpenClDevice {
         Ok(after)
     }
 
-    /// Sets the arguments that all entries of a program share.
+    /// Sets the arguments that all entries of a program share, and shared storage if a launch asks for it.
     fn set(
         &self,
         compiled: &Compiled,
+        shared: usize,
         object: &driver::Kernel,
         args: &[Arg<'_, OpenClBuffer>],
     ) -> Result<(), Code> {
         let (params, vars) = (compiled.kernel.params(), compiled.kernel.vars());
         let mut index = 0;
-        for (slot, &arg) in args.iter().enumerate() {
+        for (slot, &arg) in args.iter().enumerate().take(params.len() + compiled.scalars) {
             match arg {
                 Arg::Buffer(buffer, offset) => {
                     let element = params[slot].dtype.size();
@@ -368,7 +409,7 @@ impl OpenClDevice {
                 }
             }
         }
-        Ok(())
+        if shared > 0 { object.set_local(index, shared) } else { Ok(()) }
     }
 }
 
@@ -422,6 +463,18 @@ impl Device for OpenClDevice {
         }
         // If joining them fails, compiling one by one says which kernel it was.
         kernels.iter().map(|kernel| wanted(kernel).and_then(|()| self.compile(kernel))).collect()
+    }
+
+    fn raw_languages(&self) -> &'static [Language] {
+        raw::LANGUAGES
+    }
+
+    fn compile_raw(&self, kernel: &RawKernel) -> Result<OpenClProgram, CompileError> {
+        if !raw::LANGUAGES.contains(&kernel.language) {
+            return Err(kernel.unknown_language(&self.info.spec, raw::LANGUAGES));
+        }
+        kernel.check(&self.caps)?;
+        Ok(OpenClProgram(Arc::new(self.build_raw(kernel)?)))
     }
 
     fn was_compiled(&self, program: &OpenClProgram) -> bool {

@@ -267,7 +267,52 @@ impl Program {
     }
 }
 
+/// The kind of a kernel's parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// A pointer to memory that a memory object is passed for.
+    Global,
+    /// A pointer to shared storage of a group.
+    Local,
+    /// A value.
+    Private,
+}
+
 impl Kernel {
+    /// The number of parameters.
+    pub(crate) fn parameters(&self) -> Result<u32> {
+        call("clGetKernelInfo", || self.0.num_args())
+    }
+
+    /// The kind of a parameter, if the driver tells.
+    pub(crate) fn space(&self, index: u32) -> Option<Space> {
+        let told = call("clGetKernelArgInfo", || self.0.get_arg_address_qualifier(index)).ok()?;
+        match told {
+            kernel::CL_KERNEL_ARG_ADDRESS_GLOBAL | kernel::CL_KERNEL_ARG_ADDRESS_CONSTANT => {
+                Some(Space::Global)
+            }
+            kernel::CL_KERNEL_ARG_ADDRESS_LOCAL => Some(Space::Local),
+            kernel::CL_KERNEL_ARG_ADDRESS_PRIVATE => Some(Space::Private),
+            _ => None,
+        }
+    }
+
+    /// The threads per axis that the source asks for, if it does, and the most that a group has, if the driver tells.
+    pub(crate) fn group_sizes(&self, device: &Device) -> (Option<[usize; 3]>, Option<usize>) {
+        let stated = || self.0.get_compile_work_group_size(device.id());
+        let stated = call("clGetKernelWorkGroupInfo", stated).ok();
+        let stated = stated.and_then(|sizes| <[usize; 3]>::try_from(sizes).ok());
+        let most = || self.0.get_work_group_size(device.id());
+        let most = call("clGetKernelWorkGroupInfo", most).ok();
+        (stated.filter(|sizes| *sizes != [0; 3]), most)
+    }
+
+    /// Sets an argument that is shared storage of so many bytes.
+    pub(crate) fn set_local(&self, index: u32, bytes: usize) -> Result {
+        // SAFETY: a valid handle; there is no value. The driver refuses a parameter of another kind.
+        call("clSetKernelArg", || unsafe { self.0.set_arg_local_buffer(index, bytes) })
+    }
+
     /// Sets a buffer argument.
     pub(crate) fn set_memory(&self, index: u32, memory: &Memory) -> Result {
         self.set(index, &memory.0.get())
@@ -380,7 +425,7 @@ impl Queue {
         let (kernel, threads, local) = (kernel.0.get(), threads.as_ptr(), local.as_ptr());
         // SAFETY: valid handles; sizes have as many elements as there are dimensions, and offsets are
         // left out. That the kernel stays inside of its arguments is what the verifier of kernels
-        // guarantees.
+        // guarantees, or the author of a raw kernel (`RawKernel::new`).
         let queue = || unsafe {
             self.0.enqueue_nd_range_kernel(kernel, 3, ptr::null(), threads, local, &after)
         };

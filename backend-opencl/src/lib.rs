@@ -6,6 +6,7 @@
 //! * `caps` turns what a driver reports into capabilities.
 //! * `driver` holds the objects of `opencl3`, given back without its panics, errors in words, and all
 //!   `unsafe` but two calls of it in `staging`.
+//! * `raw` compares kernels that users write with their declarations.
 //! * `staging` is pinned memory for large transfers.
 //!
 //! The OpenCL library is loaded at run time; without it, without a driver, or with one that is broken or
@@ -26,6 +27,7 @@ mod dialect;
 mod driver;
 #[cfg(test)]
 mod faults;
+mod raw;
 mod staging;
 
 pub use device::{OpenClBuffer, OpenClDevice, OpenClEvent, OpenClProgram, OpenClStream};

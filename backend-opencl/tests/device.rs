@@ -12,6 +12,7 @@ zyx_tests::robustness!("opencl", OpenCl::default());
 zyx_tests::training!("opencl", OpenCl::default());
 zyx_tests::promises!("opencl", OpenCl::default());
 zyx_tests::counts!("opencl", OpenCl::default());
+zyx_tests::raw_programs!("opencl", OpenCl::default());
 
 #[test]
 fn long_launches_are_cut_into_parts() {

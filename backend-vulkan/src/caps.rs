@@ -36,6 +36,10 @@ pub(crate) struct Facts {
     /// Nanoseconds per unit of time stamps, 0 if there are none.
     pub(crate) timestamp_period: f32,
     pub(crate) timeline: bool,
+    /// Bits of `VkSubgroupFeatureFlags`: operations among the threads of a subgroup, for raw kernels.
+    pub(crate) subgroup: u32,
+    /// The device takes SPIR-V up to version 1 and this, in raw kernels.
+    pub(crate) spirv_minor: u8,
     /// The driver tells of a pipeline whether it was in the cache.
     pub(crate) feedback: bool,
     /// Estimated nanoseconds after which the driver may stop a launch, 0 for never.
@@ -50,7 +54,10 @@ impl Facts {
     pub(crate) fn of(vulkan: &Vulkan, device: vk::PhysicalDevice) -> Facts {
         let mut controls = vk::PhysicalDeviceFloatControlsProperties::default();
         let mut limits = vk::PhysicalDeviceMaintenance3Properties::default();
-        let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut limits);
+        let mut subgroup = vk::PhysicalDeviceSubgroupProperties::default();
+        let mut properties = vk::PhysicalDeviceProperties2::default()
+            .push_next(&mut limits)
+            .push_next(&mut subgroup);
         // SAFETY: a device of this instance.
         let first = unsafe { vulkan.instance.get_physical_device_properties(device) };
         let modern = first.api_version >= vk::API_VERSION_1_2;
@@ -127,6 +134,15 @@ impl Facts {
                 _ => 0.0,
             },
             timeline: enabled.timeline,
+            subgroup: match subgroup.supported_stages.contains(vk::ShaderStageFlags::COMPUTE) {
+                true => subgroup.supported_operations.as_raw(),
+                false => 0,
+            },
+            spirv_minor: match properties.api_version {
+                vk::API_VERSION_1_3.. => 6,
+                vk::API_VERSION_1_2.. => 5,
+                _ => 3,
+            },
             feedback: has_extension(vulkan, device, ash::ext::pipeline_creation_feedback::NAME),
             target: Target {
                 addresses,
@@ -166,6 +182,8 @@ impl Facts {
             go_on: true,
             timestamp_period: 1.0,
             timeline: true,
+            subgroup: vk::SubgroupFeatureFlags::BASIC.as_raw(),
+            spirv_minor: 6,
             feedback: true,
             target: Target {
                 addresses: true,
@@ -201,6 +219,8 @@ impl Facts {
             max_binding: self.max_binding.min(128 << 20),
             timestamp_period: 0.0,
             timeline: false,
+            subgroup: vk::SubgroupFeatureFlags::BASIC.as_raw(),
+            spirv_minor: 3,
             feedback: false,
             target: Target {
                 addresses: false,

@@ -12,6 +12,7 @@ use crate::asm;
 use crate::caps::Facts;
 use crate::gpu::{Gpu, STOPPED, Use};
 use crate::pipeline::{Compiled, Pipelines};
+use crate::raw;
 use crate::replay::{Launch, Replays};
 use crate::spirv::{self, Layout, Slot, Target};
 use crate::stream::{self, Touched, VulkanStream};
@@ -21,8 +22,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use zyx_core::hal::{
-    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Extent, HostOwner,
-    Recording, Rounding, Traffic, probe,
+    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Extent, HostOwner, Language,
+    RawKernel, Recording, Rounding, Traffic, probe,
 };
 use zyx_core::ir::{Access, ParamInfo, Verified};
 use zyx_core::legalize::lower_to_32_bit;
@@ -185,11 +186,10 @@ impl VulkanDevice {
 
     /// The bytes of each buffer that a launch touches.
     fn touched(program: &Compiled, args: &[Arg<'_, VulkanBuffer>]) -> Vec<Touched> {
-        let params = program.kernel.params().iter();
-        let each = args.iter().zip(params).filter_map(|(arg, param)| match *arg {
+        let params = program.kernel.params().iter().zip(buffer_bytes(program, args));
+        let each = args.iter().zip(params).filter_map(|(arg, (param, bytes))| match *arg {
             Arg::Buffer(VulkanBuffer { region, .. }, offset) => {
                 let start = region.offset + offset;
-                let bytes = bytes_of(param);
                 let end = start.saturating_add(bytes).min(region.offset + region.bytes);
                 let writes = param.access != Access::Read;
                 Some(Touched { buffer: region.block.buffer, start, end, writes })
@@ -268,7 +268,11 @@ impl VulkanDevice {
         recording: &mut Recording,
         commands: &[Command<'_, VulkanProgram, VulkanBuffer>],
     ) -> Result<bool, vk::Result> {
-        if !self.target.addresses || commands.len() < RECORDED {
+        // Descriptors name the buffers of raw kernels.
+        let is_raw =
+            |command: &Command<'_, VulkanProgram, VulkanBuffer>| command.program.0.raw.is_some();
+        let is_short = commands.len() < RECORDED;
+        if !self.target.addresses || is_short || commands.iter().any(is_raw) {
             return Ok(false);
         }
         let list: Vec<Launch> = commands.iter().map(|command| self.prepare(command)).collect();
@@ -279,21 +283,26 @@ impl VulkanDevice {
         Ok(true)
     }
 
-    /// The scalars that the translated kernel takes.
+    /// The scalars that grids follow from: those of the translated kernel, or of the launch of a raw one.
     fn scalars(&self, compiled: &Compiled, args: &[Arg<'_, VulkanBuffer>]) -> Vec<u64> {
         let bits: Vec<u64> = args.iter().filter_map(scalar).collect();
-        lower_to_32_bit::arguments(&compiled.vars, &self.caps, &bits)
+        match compiled.raw {
+            Some(_) => bits,
+            None => lower_to_32_bit::arguments(&compiled.vars, &self.caps, &bits),
+        }
     }
 
     /// The bytes of the block of arguments.
     fn block(&self, compiled: &Compiled, args: &[Arg<'_, VulkanBuffer>]) -> Vec<u8> {
         let addresses = args.iter().filter_map(|arg| match arg {
-            Arg::Buffer(VulkanBuffer { region, .. }, offset) if self.target.addresses => {
+            Arg::Buffer(VulkanBuffer { region, .. }, offset) if compiled.layout.addresses > 0 => {
                 Some(region.address() + *offset as u64)
             }
             _ => None,
         });
-        addresses.chain(self.scalars(compiled, args)).flat_map(u64::to_le_bytes).collect()
+        let scalars = self.scalars(compiled, args);
+        let scalars = compiled.raw.as_ref().map_or(scalars.clone(), |raw| raw.scalars(&scalars));
+        addresses.chain(scalars).flat_map(u64::to_le_bytes).collect()
     }
 
     /// Puts the arguments where shaders find them; gives the push constants.
@@ -306,13 +315,13 @@ impl VulkanDevice {
         let Layout { slot, bindings, .. } = compiled.layout;
         let block = self.block(compiled, args);
         let mut ranges: Vec<vk::DescriptorBufferInfo> = Vec::with_capacity(bindings);
-        if !self.target.addresses {
-            for (arg, param) in args.iter().zip(compiled.kernel.params()) {
+        if bindings > 0 {
+            for (arg, len) in args.iter().zip(buffer_bytes(compiled, args)) {
                 let Arg::Buffer(VulkanBuffer { region, .. }, offset) = arg else { continue };
                 // Narrow elements are parts of words.
-                let bytes = (bytes_of(param).min(region.bytes)).next_multiple_of(4).max(4);
+                let bytes = (len.min(region.bytes)).next_multiple_of(4).max(4);
                 // Nothing of an empty one is used, and it may begin where its memory ends.
-                let offset = if param.len == 0 { 0 } else { *offset };
+                let offset = if len == 0 { 0 } else { *offset };
                 ranges.push(vk::DescriptorBufferInfo {
                     buffer: region.block.buffer,
                     offset: (region.offset + offset) as u64,
@@ -343,6 +352,17 @@ impl VulkanDevice {
             stream.bind(compiled.bound.set, compiled.bound.layout, &ranges)?;
         }
         Ok(push)
+    }
+}
+
+/// The bytes of each buffer that a launch may access.
+fn buffer_bytes(compiled: &Compiled, args: &[Arg<'_, VulkanBuffer>]) -> Vec<usize> {
+    match &compiled.raw {
+        None => compiled.kernel.params().iter().map(bytes_of).collect(),
+        Some(raw) => {
+            let bits: Vec<u64> = args.iter().filter_map(scalar).collect();
+            raw.bytes_of_buffers(&bits).collect()
+        }
     }
 }
 
@@ -412,6 +432,23 @@ impl Device for VulkanDevice {
         }
         let compiled = Compiled::new(&self.pipelines, kernel, translation);
         compiled.map(|c| VulkanProgram(Arc::new(c))).map_err(|code| error(code.to_string()))
+    }
+
+    fn raw_languages(&self) -> &'static [Language] {
+        raw::LANGUAGES
+    }
+
+    fn compile_raw(&self, kernel: &RawKernel) -> Result<VulkanProgram, CompileError> {
+        if !raw::LANGUAGES.contains(&kernel.language) {
+            return Err(kernel.unknown_language(&self.info.spec, raw::LANGUAGES));
+        }
+        let facts = &self.gpu.facts;
+        let mut caps = self.caps.clone();
+        caps.max_binding = facts.max_binding;
+        kernel.check(&caps)?;
+        let words = raw::words(kernel, facts)?;
+        let compiled = Compiled::new_raw(&self.pipelines, kernel, &words, &caps);
+        compiled.map(|c| VulkanProgram(Arc::new(c))).map_err(|code| kernel.error(code))
     }
 
     fn was_compiled(&self, program: &VulkanProgram) -> bool {

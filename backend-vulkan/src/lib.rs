@@ -5,6 +5,7 @@
 //!   puts its modules together and knows nothing of kernels.
 //! * `caps` turns what a driver reports into capabilities and a target for the translation.
 //! * `pipeline` and `cache` hold compiled kernels, in memory and on disk.
+//! * `raw` reads modules that users write, to compare them with their declarations.
 //! * `replay` keeps lists of launches that come back as command buffers.
 //! * `stream` records commands in batches, with barriers for true dependencies only.
 //! * `gpu`, `arena` and `instance` hold queue, memory and library behind owning handles.
@@ -29,6 +30,7 @@ mod faults;
 mod gpu;
 mod instance;
 mod pipeline;
+mod raw;
 mod replay;
 mod spirv;
 mod stream;

@@ -6,12 +6,13 @@
 use crate::asm;
 use crate::cache::Cache;
 use crate::gpu::{Gpu, Result};
-use crate::spirv::{Layout, Translation};
+use crate::spirv::{Layout, Slot, Translation};
 use ash::vk;
 use rustc_hash::FxHashMap;
+use std::ffi::{CStr, CString};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use zyx_core::codegen::Entry;
-use zyx_core::hal::{Signature, lock};
+use zyx_core::hal::{Caps, RawKernel, Signature, lock};
 use zyx_core::ir::{Kernel, VarInfo, Verified};
 
 /// How arguments reach shaders, for a number of bindings.
@@ -140,8 +141,10 @@ pub(crate) struct Part {
 /// A compiled kernel.
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    /// The kernel that was translated.
+    /// The kernel that was translated; of a raw kernel its outline.
     pub(crate) kernel: Kernel,
+    /// The kernel that a user wrote; `kernel` is its outline.
+    pub(crate) raw: Option<RawKernel>,
     /// The scalar arguments of the kernel that it was made of.
     pub(crate) vars: Vec<VarInfo>,
     pub(crate) signature: Signature,
@@ -162,6 +165,7 @@ impl Compiled {
         let layout = Layout::of(&kernel, &shared.gpu.facts.target);
         let mut compiled = Compiled {
             kernel,
+            raw: None,
             vars: from.vars().to_vec(),
             signature: Signature::of(from),
             layout,
@@ -171,19 +175,51 @@ impl Compiled {
             shared: Arc::clone(shared),
         };
         for shader in shaders {
-            let words = asm::words(&shader.module);
-            let info = vk::ShaderModuleCreateInfo::default().code(&words);
-            // SAFETY: a valid device; the module is well formed and keeps to enabled features.
-            let module = unsafe { shared.gpu.device.create_shader_module(&info, None) }?;
-            let pipeline = vk::Pipeline::null();
-            compiled.parts.push(Part { entry: shader.entry, module, pipeline });
-            let (pipeline, was_found) = compiled.made(module)?;
-            compiled.found += usize::from(was_found);
-            if let Some(part) = compiled.parts.last_mut() {
-                part.pipeline = pipeline;
-            }
+            compiled.add(shader.entry, &asm::words(&shader.module), c"main")?;
         }
         Ok(compiled)
+    }
+
+    /// A module of a user, checked against its declaration; buffers are descriptors on every device. The
+    /// signature is for these limits.
+    pub(crate) fn new_raw(
+        shared: &Arc<Pipelines>,
+        kernel: &RawKernel,
+        words: &[u32],
+        caps: &Caps,
+    ) -> Result<Compiled> {
+        let bindings = kernel.params.len();
+        let (outline, entry) = kernel.outline();
+        let mut compiled = Compiled {
+            vars: outline.vars().to_vec(),
+            kernel: outline,
+            raw: Some(kernel.clone()),
+            signature: Signature::of_raw(kernel, caps),
+            layout: Layout { slot: Slot::Push, addresses: 0, bindings },
+            bound: shared.bound(bindings)?,
+            parts: Vec::new(),
+            found: 0,
+            shared: Arc::clone(shared),
+        };
+        let name = CString::new(kernel.name.as_str());
+        let name = name.map_err(|_| vk::Result::ERROR_INITIALIZATION_FAILED)?;
+        compiled.add(entry, words, &name)?;
+        Ok(compiled)
+    }
+
+    /// Adds a launch of the function `name` of a module.
+    fn add(&mut self, entry: Entry, words: &[u32], name: &CStr) -> Result {
+        let info = vk::ShaderModuleCreateInfo::default().code(words);
+        // SAFETY: a valid device; the module is well formed and keeps to enabled features, as the
+        // translation sees to, or checks and the author of a raw kernel (`RawKernel::new`).
+        let module = unsafe { self.shared.gpu.device.create_shader_module(&info, None) }?;
+        self.parts.push(Part { entry, module, pipeline: vk::Pipeline::null() });
+        let (pipeline, was_found) = self.made(module, name)?;
+        self.found += usize::from(was_found);
+        if let Some(part) = self.parts.last_mut() {
+            part.pipeline = pipeline;
+        }
+        Ok(())
     }
 
     /// Whether the driver's compiler made any of it.
@@ -192,11 +228,11 @@ impl Compiled {
     }
 
     /// A new pipeline, and whether it was in the cache.
-    fn made(&self, module: vk::ShaderModule) -> Result<(vk::Pipeline, bool)> {
+    fn made(&self, module: vk::ShaderModule, name: &CStr) -> Result<(vk::Pipeline, bool)> {
         let stage = vk::PipelineShaderStageCreateInfo::default()
             .stage(vk::ShaderStageFlags::COMPUTE)
             .module(module)
-            .name(c"main");
+            .name(name);
         let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.bound.layout);
         let mut told = vk::PipelineCreationFeedback::default();
         let mut feedback =

@@ -498,7 +498,8 @@ impl VulkanStream {
         let commands = batch.commands;
         let rebind = std::mem::replace(&mut batch.pipeline, pipeline) != pipeline;
         // SAFETY: valid handles. That the shader stays inside of its arguments is what the
-        // verifier of kernels guarantees; the batch keeps what they are in.
+        // verifier of kernels guarantees, or the author of a raw kernel (`RawKernel::new`); the
+        // batch keeps what they are in.
         unsafe {
             if rebind {
                 let point = vk::PipelineBindPoint::COMPUTE;

@@ -18,6 +18,7 @@ zyx_tests::robustness!("vulkan", Vulkan::default());
 zyx_tests::training!("vulkan", Vulkan::default());
 zyx_tests::promises!("vulkan", Vulkan::default());
 zyx_tests::counts!("vulkan", Vulkan::default());
+zyx_tests::raw_programs!("vulkan", Vulkan::default());
 
 #[test]
 fn long_launches_are_cut_into_parts() {

@@ -7,6 +7,7 @@
 
 use crate::caps::{Facts, caps};
 use crate::fault::{self, Faults};
+use crate::raw;
 use crate::stream::{BindGroups, WgpuEvent, WgpuStream};
 use crate::wgsl::{self, Module};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,8 +16,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use zyx_core::codegen::Entry;
 use zyx_core::hal::{
-    Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, Extent, Rounding, Signature, Traffic,
-    TrafficCounter, Watch, ask_until, lock, probe,
+    Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, Extent, Language, RawKernel,
+    Rounding, Signature, Traffic, TrafficCounter, Watch, ask_until, lock, probe,
 };
 use zyx_core::ir::{Access, Kernel, VarInfo, Verified};
 use zyx_core::{DType, DTypeSet, TernaryOp};
@@ -68,6 +69,8 @@ pub struct WgpuProgram(pub(crate) Arc<Compiled>);
 pub(crate) struct Compiled {
     /// The scalar arguments of the kernel, of which the module's have the bits.
     pub(crate) vars: Vec<VarInfo>,
+    /// The kernel that a user wrote; that of the module is its outline.
+    pub(crate) raw: Option<RawKernel>,
     signature: Signature,
     pub(crate) module: Module,
     /// By the bindings that are read only.
@@ -91,7 +94,7 @@ impl Compiled {
     /// one is read only and another is not. Elsewhere nothing is read only: a plan's temporaries are parts of one buffer.
     fn read_only(&self, buffers: &[(&WgpuBuffer, usize)]) -> u64 {
         let bindings = &self.module.bindings;
-        if cfg!(not(target_arch = "wasm32")) || bindings.len() > 64 {
+        if cfg!(not(target_arch = "wasm32")) || bindings.len() > 64 || self.raw.is_some() {
             return 0;
         }
         let params = self.module.kernel.params();
@@ -115,7 +118,7 @@ impl Compiled {
         if let Some(known) = variants.iter().find(|known| known.0 == read_only) {
             return Ok(known.1.clone());
         }
-        let made = device.variant(&self.module, read_only);
+        let made = device.variant(&self.module, self.raw.is_some(), read_only);
         let made = Arc::new(made.map_err(|reason| device.error("launch", reason))?);
         variants.push((read_only, made.clone()));
         Ok(made)
@@ -247,33 +250,48 @@ impl WgpuDevice {
     }
 
     fn build(&self, kernel: &Kernel, module: Module) -> Result<Compiled, String> {
+        let vars = kernel.vars().to_vec();
+        self.build_with(vars, Signature::of(kernel), None, module)
+    }
+
+    fn build_with(
+        &self,
+        vars: Vec<VarInfo>,
+        signature: Signature,
+        raw: Option<RawKernel>,
+        module: Module,
+    ) -> Result<Compiled, String> {
         self.check_groups(&module.unit.entries)?;
         let mut variants = Vec::new();
         // In a browser the buffers of a launch tell which bindings are read only.
         if cfg!(not(target_arch = "wasm32")) {
-            variants.push((0, Arc::new(self.variant(&module, 0)?)));
+            variants.push((0, Arc::new(self.variant(&module, raw.is_some(), 0)?)));
         }
-        let vars = kernel.vars().to_vec();
-        let (signature, variants) = (Signature::of(kernel), Mutex::new(variants));
-        Ok(Compiled { vars, signature, module, variants })
+        let variants = Mutex::new(variants);
+        Ok(Compiled { vars, raw, signature, module, variants })
     }
 
-    fn variant(&self, module: &Module, read_only: u64) -> Result<Variant, String> {
+    fn variant(&self, module: &Module, is_raw: bool, read_only: u64) -> Result<Variant, String> {
         let device = &self.device;
-        let entry = |binding: usize, ty, has_dynamic_offset| wgpu::BindGroupLayoutEntry {
+        let entry = |binding: usize, ty, bytes: u64| wgpu::BindGroupLayoutEntry {
             binding: binding as u32,
             visibility: wgpu::ShaderStages::COMPUTE,
-            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset, min_binding_size: None },
+            ty: wgpu::BindingType::Buffer {
+                ty,
+                has_dynamic_offset: ty == wgpu::BufferBindingType::Uniform,
+                // wgpu compares the needs of a user's source with this when the pipeline is made.
+                min_binding_size: wgpu::BufferSize::new(bytes).filter(|_| is_raw),
+            },
             count: None,
         };
         let n = module.bindings.len();
         let storage = |i: usize| {
             let read_only = i < 64 && read_only >> i & 1 != 0;
-            entry(i, wgpu::BufferBindingType::Storage { read_only }, false)
+            entry(i, wgpu::BufferBindingType::Storage { read_only }, raw::MIN_BINDING_BYTES)
         };
         let mut slots: Vec<_> = (0..n).map(storage).collect();
         if module.words > 0 {
-            slots.push(entry(n, wgpu::BufferBindingType::Uniform, true));
+            slots.push(entry(n, wgpu::BufferBindingType::Uniform, 4 * module.words as u64));
         }
         let name = module.kernel.name();
         let source = module.source(read_only);
@@ -289,6 +307,9 @@ impl WgpuDevice {
             });
             let source = wgpu::ShaderSource::Wgsl(source.as_str().into());
             let descriptor = wgpu::ShaderModuleDescriptor { label: Some(name), source };
+            if is_raw {
+                return (layout, pipeline_layout, device.create_shader_module(descriptor));
+            }
             let checks = wgpu::ShaderRuntimeChecks::unchecked();
             // SAFETY: `compile` takes verified kernels only: accesses are in bounds of arguments that
             // fit the signature, by which `launch` checks them. Legalisation bounded the loops.
@@ -359,6 +380,21 @@ impl Device for WgpuDevice {
         let compiled =
             compiled.map_err(|log| CompileError::new(kernel, format!("{log}\n{source}")));
         compiled.map(|compiled| WgpuProgram(Arc::new(compiled)))
+    }
+
+    fn raw_languages(&self) -> &'static [Language] {
+        raw::LANGUAGES
+    }
+
+    fn compile_raw(&self, kernel: &RawKernel) -> Result<WgpuProgram, CompileError> {
+        if !raw::LANGUAGES.contains(&kernel.language) {
+            return Err(kernel.unknown_language(&self.info.spec, raw::LANGUAGES));
+        }
+        kernel.check(&self.caps)?;
+        let module = raw::module(kernel)?;
+        let (vars, signature) = (Vec::new(), Signature::of_raw(kernel, &self.caps));
+        let compiled = self.build_with(vars, signature, Some(kernel.clone()), module);
+        compiled.map(|it| WgpuProgram(Arc::new(it))).map_err(|log| kernel.error(log))
     }
 
     fn alloc(&self, bytes: usize) -> Result<WgpuBuffer, DeviceError> {

@@ -21,6 +21,7 @@ mod caps;
 mod device;
 mod fault;
 mod groups;
+mod raw;
 mod stream;
 mod wgsl;
 

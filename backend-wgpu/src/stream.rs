@@ -257,16 +257,19 @@ impl WgpuStream {
         Ok(at)
     }
 
-    /// The bind group of a launch.
+    /// The bind group of a launch, of a raw kernel with these bytes of each buffer.
     fn bind(
         &self,
         device: &WgpuDevice,
         (compiled, variant): (&Compiled, &Variant),
         buffers: &[(&WgpuBuffer, usize)],
+        lens: &[usize],
     ) -> Result<wgpu::BindGroup, DeviceError> {
         let module = &compiled.module;
         let scalars = if module.words > 0 { self.id } else { 0 };
-        let parts = buffers.iter().map(|(buffer, offset)| (buffer.id, *offset)).collect();
+        let parts = buffers.iter().map(|(buffer, offset)| (buffer.id, *offset));
+        let sizes = buffers.iter().zip(lens).map(|((buffer, _), &len)| (buffer.id, len));
+        let parts = parts.chain(sizes).collect();
         device.bind_groups.get((variant.id, scalars, parts), || {
             let resource = |buffer, offset, bytes: u64| {
                 let size = wgpu::BufferSize::new(bytes);
@@ -274,6 +277,12 @@ impl WgpuStream {
             };
             let storage = module.bindings.iter().map(|part| {
                 let (buffer, offset) = buffers[part.slot];
+                if let Some(&len) = lens.get(part.slot) {
+                    // Of no elements, as below.
+                    let offset = if len == 0 { 0 } else { offset as u64 };
+                    let bytes = (len as u64).next_multiple_of(4).max(part.bytes);
+                    return resource(&buffer.raw, offset, bytes);
+                }
                 // Of no elements, a buffer may end where the argument starts.
                 let info = module.kernel.params()[part.slot];
                 let offset = if info.len == 0 { 0 } else { offset };
@@ -313,13 +322,21 @@ impl WgpuStream {
             }
         }
         let caps = Device::caps(device);
-        let vars = lower_to_32_bit::arguments(&compiled.vars, caps, &vars);
+        // Grids follow from all scalars of a launch; the code of a raw kernel receives some of them.
+        let (passed, lens) = match &compiled.raw {
+            None => (None, Vec::new()),
+            Some(raw) => (Some(raw.scalars(&vars)), raw.bytes_of_buffers(&vars).collect()),
+        };
+        let vars = match passed {
+            None => lower_to_32_bit::arguments(&compiled.vars, caps, &vars),
+            Some(_) => vars,
+        };
         if self.launches >= MOST {
             self.flush(device)?;
         }
-        let at = self.place(device, compiled, &vars)? as u32;
+        let at = self.place(device, compiled, passed.as_ref().unwrap_or(&vars))? as u32;
         let variant = compiled.variant(device, &buffers)?;
-        let group = self.bind(device, (compiled, &variant), &buffers)?;
+        let group = self.bind(device, (compiled, &variant), &buffers, &lens)?;
         let offsets: &[u32] = if compiled.module.words > 0 { &[at] } else { &[] };
         for (entry, pipeline) in compiled.module.unit.entries.iter().zip(&variant.pipelines) {
             let grid = entry.grid(&compiled.module.kernel, &vars, caps.max_groups);

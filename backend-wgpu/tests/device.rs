@@ -12,6 +12,7 @@ zyx_tests::robustness!("wgpu", Wgpu::default());
 zyx_tests::training!("wgpu", Wgpu::default());
 zyx_tests::promises!("wgpu", Wgpu::default());
 zyx_tests::counts!("wgpu", Wgpu::default());
+zyx_tests::raw_programs!("wgpu", Wgpu::default());
 
 #[test]
 fn long_launches_are_cut_into_parts() {

@@ -10,7 +10,7 @@
 //! and of what a device has to survive.
 //!
 //! Reading order: [`tolerance`], [`oracle`], [`check`], [`cases`], [`harness`].
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod apply;
 pub mod backends;

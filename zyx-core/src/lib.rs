@@ -7,7 +7,10 @@
 //!
 //! Modules of this crate use only those below them (tests enforce the exact table): shapes
 //! ([`shape`]), devices ([`hal`], [`runtime`]), graphs, schedules, tensors ([`tensor`]) and gradients.
-#![forbid(unsafe_code)]
+//!
+//! There is no unsafe block. One function is `unsafe`: [`hal::RawKernel::new`], whose caller promises what a
+//! user's code does.
+#![deny(unsafe_code)]
 
 /// Kernels that programs write; see [`kernel::Kernel`].
 pub mod kernel {

@@ -49,7 +49,7 @@ const CORE: &[Layer] = &[
     ("error", &["dtype", "hal", "origin", "shape"]),
     // Reading a pipe checks for interrupts.
     ("files", &["error", "hal"]),
-    ("hal", &["cmath", "dtype", "ir", "ops", "scalar", "threads"]),
+    ("hal", &["cmath", "codegen", "dtype", "ir", "ops", "scalar", "threads"]),
     ("reference", &["clock", "dtype", "hal", "ir", "scalar"]),
     // A new runtime has the interpreter registered: it needs nothing.
     (

@@ -71,7 +71,7 @@ impl Assembler {
     ///
     /// # Errors
     /// With what it tells when it refuses it.
-    fn run(&self, source: &str, arch: &str) -> Result<String, String> {
+    pub(crate) fn run(&self, source: &str, arch: &str) -> Result<String, String> {
         let arch = CString::new(format!("-arch=sm_{arch}")).unwrap();
         let options = [arch.as_ptr(), c"-verbose".as_ptr()];
         let mut handle = ptr::null_mut();

@@ -15,6 +15,7 @@
 mod assembler;
 mod attention;
 mod convolutions;
+mod raw;
 mod suite;
 
 use assembler::{assemble, assembler};

@@ -9,7 +9,7 @@
 //! [`contract`] is what `hal` promises of memory, streams, events, launches and errors; [`ops`] is
 //! every op on every dtype against the op table, [`division`] the ops that devices round loosely on many
 //! numbers; [`kernels`] are written kernels of each kind and
-//! the sources they translate to; [`random`] are random ones.
+//! the sources they translate to; [`random`] are random ones; [`raw`] are kernels in a device's own language.
 #![allow(clippy::unwrap_used, reason = "a failing call is a failing test")]
 
 pub mod contract;
@@ -17,6 +17,7 @@ pub mod division;
 pub mod kernels;
 pub mod ops;
 pub mod random;
+pub mod raw;
 
 use zyx_core::hal::{Arg, Backend, Caps, Device};
 use zyx_core::ir::{Access, Kernel, Verified};
@@ -171,6 +172,10 @@ macro_rules! device {
                 replayed_lists_do_what_their_launches_do lists_replay_with_other_grids
                 convolutions_of_any_strides
             );
+            $crate::device!(@raw
+                raw_code_computes raw_launches_join_replayed_lists raw_launches_are_refused
+                raw_code_is_refused scalars_reach_raw_code raw_code_has_shared_storage
+            );
             $crate::device!(@ops unary_ops binary_ops ternary_ops casts_and_bitcasts every_half);
 
             #[$crate::rstest::rstest]
@@ -222,6 +227,12 @@ macro_rules! device {
         #[test]
         fn $case() {
             on(|device| $crate::device::contract::$case(device));
+        }
+    )*};
+    (@raw $($case:ident)*) => {$(
+        #[test]
+        fn $case() {
+            on(|device| $crate::device::raw::$case(device));
         }
     )*};
     (@ops $($case:ident)*) => {$(

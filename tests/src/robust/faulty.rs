@@ -257,6 +257,17 @@ impl<D: Device> Device for FaultyDevice<D> {
         self.inner.compile_all(&kernels)
     }
 
+    fn raw_languages(&self) -> &'static [hal::Language] {
+        self.inner.raw_languages()
+    }
+
+    fn compile_raw(&self, kernel: &hal::RawKernel) -> Result<D::Program, CompileError> {
+        if self.faults.fails(Call::Compile) {
+            return Err(kernel.error(INJECTED));
+        }
+        self.inner.compile_raw(kernel)
+    }
+
     fn was_compiled(&self, program: &D::Program) -> bool {
         self.inner.was_compiled(program)
     }

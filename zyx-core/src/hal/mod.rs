@@ -10,6 +10,8 @@
 //! * [`Device::compile`] takes [`Verified`] kernels only: well-formed, with accesses in bounds of
 //!   arguments that fit the kernel's [`Signature`]. [`Device::launch`] checks the arguments by it, so
 //!   calling a backend is safe. A kernel that is not legal for the device's [`Caps`] is an error.
+//! * [`Device::compile_raw`] takes a [`RawKernel`], code that its author promises to keep to the declared
+//!   arguments; making one is unsafe, compiling and launching it is safe.
 //! * Memory that is lent ([`Device::adopt`]) or that the host looks at ([`Device::host_view`]) is
 //!   never written: doing so is an error.
 //! * A buffer argument is a buffer and a byte offset into it; offsets are multiples of
@@ -27,6 +29,7 @@ mod flash;
 mod interrupt;
 mod plain;
 pub mod probe;
+mod raw;
 mod replay;
 mod sha256;
 mod signature;
@@ -45,6 +48,7 @@ pub use interrupt::{
     Mode, STOPS_AFTER, Watch, ask_until, handle_signals, handles_signals, interrupted,
     is_interrupted, request_stop, set_interrupt,
 };
+pub use raw::{Language, RawArg, RawKernel, RawParam, RawSource};
 pub use replay::{Command, Recording};
 pub use signature::{Extent, Signature};
 pub use threads::on_threads;
@@ -212,6 +216,21 @@ pub trait Device: Send + Sync + 'static {
             false => self.compile(&kernels[i]),
         };
         on_threads(kernels.len(), nanoseconds, compile).into_iter().collect()
+    }
+
+    /// The languages of raw kernels that this device compiles.
+    fn raw_languages(&self) -> &'static [Language] {
+        &[]
+    }
+
+    /// Compiles a kernel that a user wrote. Its launches take the arguments of [`Signature::of_raw`].
+    ///
+    /// # Errors
+    /// When the device has no such language, the code has no such entry point or other arguments than
+    /// declared, or the declaration exceeds a limit of the device; with the compiler's log, which has line numbers, when the
+    /// compiler refuses.
+    fn compile_raw(&self, kernel: &RawKernel) -> Result<Self::Program, CompileError> {
+        Err(kernel.unknown_language(&self.info().spec, self.raw_languages()))
     }
 
     /// Whether a compiler made this program: not if its code was on disk from an earlier process,

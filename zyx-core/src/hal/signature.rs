@@ -1,6 +1,9 @@
 //! What arguments a kernel takes, and the check of those it is given.
 
-use super::{Arg, AttentionSpec, ContractDim, ContractSpec, ConvolutionSpec, DeviceError};
+use super::raw::GROUPS;
+use super::{
+    Arg, AttentionSpec, Caps, ContractDim, ContractSpec, ConvolutionSpec, DeviceError, RawKernel,
+};
 use crate::dtype::DType;
 use crate::ir::{Access, Extents, Kernel, Member, Members, VarInfo};
 use crate::scalar::Scalar;
@@ -14,13 +17,17 @@ pub struct Signature {
     vars: Vec<VarInfo>,
     /// The members of a family that launches are for.
     members: Option<Members>,
+    /// The number of scalars before groups and lengths, of a raw kernel, whose launches give both.
+    raw: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
-    /// `usize::MAX` if no memory is so long, or if a member of a family says it.
+    /// `usize::MAX` if no memory is so long, or if a member of a family says it; 0 if a scalar does.
     bytes: usize,
     element: usize,
+    /// Bytes that offsets are multiples of.
+    align: usize,
     written: bool,
     /// The scalars that say how many elements it has, which is at most what `bytes` holds.
     extents: Option<Extents>,
@@ -44,10 +51,11 @@ impl Signature {
             let len = len.unwrap_or(usize::MAX);
             let (element, written) = (p.dtype.size(), p.access != Access::Read);
             let bytes = len.saturating_mul(element);
-            Span { bytes, element, written, extents: p.extents }
+            Span { bytes, element, align: element, written, extents: p.extents }
         };
         let params = kernel.params().iter().map(span).collect();
-        Signature { params, vars: kernel.vars().to_vec(), members: kernel.members().cloned() }
+        let (vars, members) = (kernel.vars().to_vec(), kernel.members().cloned());
+        Signature { params, vars, members, raw: None }
     }
 
     /// The arguments A, B and C of a contraction in memory; none if it would go below their starts, or
@@ -63,7 +71,7 @@ impl Signature {
             let (offset, element) = (offset as i128, dtype.size());
             let len = if empty { 0 } else { usize::try_from(offset + above + 1).ok()? };
             let bytes = len.checked_mul(element).filter(|_| empty || offset + below >= 0)?;
-            Some(Span { bytes, element, written, extents: None })
+            Some(Span { bytes, element, align: element, written, extents: None })
         };
         let [a, b] = spec.offset;
         let mut params =
@@ -72,10 +80,10 @@ impl Signature {
             let n: usize = spec.n.iter().map(|dim| dim.len).product();
             let element = spec.c.size();
             let bytes = n.checked_mul(element)?;
-            params.push(Span { bytes, element, written: false, extents: None });
+            params.push(Span { bytes, element, align: element, written: false, extents: None });
         }
         params.push(span(spec.c, 0, |dim| dim.c, true)?);
-        Some(Signature { params, vars: Vec::new(), members: None })
+        Some(Signature { params, vars: Vec::new(), members: None, raw: None })
     }
 
     /// The arguments of a convolution; none if it would go beyond any memory.
@@ -84,10 +92,10 @@ impl Signature {
         let span = |role: usize, written| {
             let element = spec.dtype(role).size();
             let bytes = spec.span(role)?.checked_mul(element)?;
-            Some(Span { bytes, element, written, extents: None })
+            Some(Span { bytes, element, align: element, written, extents: None })
         };
         let params = vec![span(first, false)?, span(second, false)?, span(computed, true)?];
-        Some(Signature { params, vars: Vec::new(), members: None })
+        Some(Signature { params, vars: Vec::new(), members: None, raw: None })
     }
 
     /// The arguments of attention; none if it would go beyond any memory.
@@ -96,11 +104,35 @@ impl Signature {
             let element = spec.dtype_of(tensor).size();
             let bytes = spec.span(tensor)?.checked_mul(element)?;
             let written = tensor >= AttentionSpec::RESULT;
-            Some(Span { bytes, element, written, extents: None })
+            Some(Span { bytes, element, align: element, written, extents: None })
         };
         let params: Option<Vec<Span>> = (0..spec.buffers()).map(span).collect();
         let scale = VarInfo { dtype: DType::F32, min: i64::MIN, max: i64::MAX };
-        Some(Signature { params: params?, vars: vec![scale], members: None })
+        Some(Signature { params: params?, vars: vec![scale], members: None, raw: None })
+    }
+
+    /// The arguments of a raw kernel on a device with these limits: buffers, the scalars of the code, the groups per axis,
+    /// and the length of each buffer in elements.
+    pub fn of_raw(kernel: &RawKernel, caps: &Caps) -> Signature {
+        let params = kernel.params.iter().map(|param| {
+            let (element, written) = (param.dtype.size(), param.access != Access::Read);
+            let align = param.align.max(element).max(caps.offset_align);
+            Span { bytes: 0, element, align, written, extents: None }
+        });
+        let most = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let own = kernel.vars.iter().map(|&dtype| VarInfo { dtype, min: i64::MIN, max: i64::MAX });
+        let groups = caps.max_groups.iter().map(|&n| VarInfo {
+            dtype: DType::U32,
+            min: 0,
+            max: most(n).min(u32::MAX.into()),
+        });
+        let lens = kernel.params.iter().map(|param| {
+            let max = most(caps.max_binding / param.dtype.size() as u64);
+            VarInfo { dtype: DType::I64, min: 0, max }
+        });
+        let vars = own.chain(groups).chain(lens).collect();
+        let raw = Some(kernel.vars.len());
+        Signature { params: params.collect(), vars, members: None, raw }
     }
 
     /// Whether a launch may write to this buffer.
@@ -202,29 +234,27 @@ impl Signature {
                 return refuse(format_args!("argument {slot} is a scalar, not a buffer"));
             };
             let Extent { bytes, writable } = extent(buffer);
-            let needed = match (span.extents, member) {
-                (Some(extents), _) => {
-                    let scalar = |slot: u16| match scalars.get(usize::from(slot)) {
-                        Some(&Arg::Scalar(bits)) if given[1] == 0 => bits as i64,
-                        _ => -1,
-                    };
-                    let len = extents.product(scalar).and_then(|len| usize::try_from(len).ok());
-                    let bytes = len.and_then(|len| len.checked_mul(span.element));
-                    match bytes.filter(|&bytes| bytes <= span.bytes) {
-                        Some(bytes) => bytes,
-                        None => {
-                            return refuse(format_args!(
-                                "argument {slot} has no {extents} elements"
-                            ));
-                        }
-                    }
-                }
-                (None, Some(member)) => {
-                    let len = usize::try_from(member.lens()[slot]).unwrap_or(usize::MAX);
-                    len.saturating_mul(span.element)
-                }
-                (None, None) => span.bytes,
+            let scalar = |slot: usize| match scalars.get(slot) {
+                Some(&Arg::Scalar(bits)) if given[1] == 0 => Some(bits),
+                _ => None,
             };
+            let len = match (span.extents, member, self.raw) {
+                (Some(extents), ..) => {
+                    let extent = |slot: u16| scalar(slot.into()).map_or(-1, |bits| bits as i64);
+                    let most = (span.bytes / span.element) as u64;
+                    let len = extents.product(extent).filter(|&len| len <= most);
+                    if len.is_none() {
+                        return refuse(format_args!("argument {slot} has no {extents} elements"));
+                    }
+                    len
+                }
+                (None, Some(member), _) => Some(member.lens()[slot]),
+                (None, None, Some(own)) => Some(scalar(own + GROUPS + slot).unwrap_or(u64::MAX)),
+                (None, None, None) => None,
+            };
+            let needed = len.map_or(span.bytes, |len| {
+                usize::try_from(len).unwrap_or(usize::MAX).saturating_mul(span.element)
+            });
             if offset.checked_add(needed).is_none_or(|end| end > bytes) {
                 return refuse(format_args!(
                     "argument {slot} has {bytes} bytes from byte {offset} on, the kernel needs {needed}"
@@ -232,6 +262,12 @@ impl Signature {
             }
             if !offset.is_multiple_of(span.element) {
                 return refuse(format_args!("argument {slot} starts inside an element"));
+            }
+            if !offset.is_multiple_of(span.align) {
+                let align = span.align;
+                return refuse(format_args!(
+                    "argument {slot} starts at byte {offset}, which is no multiple of {align}"
+                ));
             }
             if span.written && !writable {
                 return refuse(format_args!(
@@ -255,7 +291,16 @@ impl Signature {
             let any = (var.min, var.max) == (i64::MIN, i64::MAX) || !var.dtype.is_int();
             if !any && !(i128::from(var.min)..=i128::from(var.max)).contains(&x.to_i128()) {
                 let VarInfo { min, max, .. } = var;
-                return refuse(format_args!("scalar {slot} is {x}, not in {min}..={max}"));
+                return match self.raw.and_then(|own| slot.checked_sub(own)) {
+                    None => refuse(format_args!("scalar {slot} is {x}, not in {min}..={max}")),
+                    Some(axis) if axis < GROUPS => {
+                        refuse(format_args!("{x} groups along axis {axis}, limit {max}"))
+                    }
+                    Some(of) => {
+                        let of = of - GROUPS;
+                        refuse(format_args!("the length of buffer {of} is {x}, not in 0..={max}"))
+                    }
+                };
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ use super::device::{Device, timed};
 use super::erased::Program;
 use super::families::Known;
 use super::stats::{Counters, Stats};
-use crate::hal::{Call, DeviceKind, Watch, lock, on_threads};
+use crate::hal::{Call, DeviceKind, RawKernel, Watch, lock, on_threads};
 use crate::ir::Kernel;
 use crate::lru::Lru;
 use rustc_hash::FxHashSet;
@@ -36,6 +36,8 @@ pub(super) const TUNED: usize = 16;
 pub(super) struct Caches {
     pub(super) programs: Mutex<Lru<Kernel, Program>>,
     pub(super) calls: Mutex<Lru<Call, Option<Program>>>,
+    /// Programs of kernels that users wrote, by content.
+    pub(super) raw: Mutex<Lru<RawKernel, Program>>,
     /// Kernels that differ in numbers alone, by what is equal.
     pub(super) families: Mutex<Lru<Kernel, Known>>,
     /// Whether kernels that share programs have loops of the same lengths.
@@ -62,6 +64,7 @@ impl Caches {
         Caches {
             programs: Mutex::default(),
             calls: Mutex::default(),
+            raw: Mutex::default(),
             families: Mutex::default(),
             keep_lengths: (kind == DeviceKind::Gpu).into(),
             limit: limit.into(),
@@ -70,7 +73,8 @@ impl Caches {
 
     /// Bytes of programs.
     fn bytes(&self) -> usize {
-        lock(&self.programs).bytes() + lock(&self.calls).bytes() + lock(&self.families).bytes()
+        let kernels = lock(&self.programs).bytes() + lock(&self.raw).bytes();
+        kernels + lock(&self.calls).bytes() + lock(&self.families).bytes()
     }
 
     pub(super) fn add_program(&self, kernel: Kernel, program: Program) {
@@ -92,6 +96,11 @@ impl Caches {
         let mut taken = programs.drop_oldest(bytes, 0, unused);
         let left = bytes.saturating_sub(before - programs.bytes());
         drop(programs);
+        let mut raw = lock(&self.raw);
+        let before = raw.bytes();
+        taken.extend(raw.drop_oldest(left, 0, unused));
+        let left = left.saturating_sub(before - raw.bytes());
+        drop(raw);
         let unused = |program: &Option<Program>, used| {
             program.as_ref().is_none_or(Program::is_unique).then_some(used)
         };

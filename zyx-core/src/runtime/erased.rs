@@ -6,8 +6,8 @@
 
 use crate::clock::Instant;
 use crate::hal::{
-    self, Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, OnRead,
-    Recording, Signature, Traffic,
+    self, Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Language,
+    OnRead, RawKernel, Recording, Signature, Traffic,
 };
 use crate::ir::{Member, Verified};
 use smallvec::SmallVec;
@@ -166,6 +166,8 @@ pub(crate) trait ErasedDevice: Send + Sync {
     fn driver(&self) -> String;
     fn source(&self, kernel: &Verified) -> Result<String, CompileError>;
     fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<Program>, CompileError>;
+    fn raw_languages(&self) -> &'static [Language];
+    fn compile_raw(&self, kernel: &RawKernel) -> Result<Program, CompileError>;
     fn alloc(&self, bytes: usize) -> Result<RawBuffer, DeviceError>;
     fn stream(&self) -> Result<RawStream, DeviceError>;
     fn write(
@@ -276,6 +278,14 @@ impl<D: hal::Device> ErasedDevice for D {
         let programs = hal::Device::compile_all(self, kernels)?;
         let named = programs.into_iter().zip(kernels);
         Ok(named.map(|(program, kernel)| Program::new(self, program, kernel.name())).collect())
+    }
+
+    fn raw_languages(&self) -> &'static [Language] {
+        hal::Device::raw_languages(self)
+    }
+
+    fn compile_raw(&self, kernel: &RawKernel) -> Result<Program, CompileError> {
+        Ok(Program::new(self, hal::Device::compile_raw(self, kernel)?, &kernel.name))
     }
 
     fn alloc(&self, bytes: usize) -> Result<RawBuffer, DeviceError> {

@@ -135,6 +135,7 @@ impl Device {
             Arg::Buffer(buffer, _) if buffer.device() != self => Some(buffer.device()),
             _ => None,
         });
+        let context = || format!("launching {}", launch.program.name());
         let reason = if let Some(device) = foreign {
             self.foreign("a buffer", device.spec())
         } else if !launch.program.is_of(self.home()) {
@@ -142,11 +143,15 @@ impl Device {
         } else if launch.after.iter().any(|&earlier| earlier as usize >= at) {
             format!("launch {at} waits for one that is not earlier in the list")
         } else {
-            let signature = launch.program.signature();
-            return signature.map_or(Ok(()), |it| it.check(launch.args, |pin| pin.extent()));
+            let Some(signature) = launch.program.signature() else { return Ok(()) };
+            return signature.check(launch.args, |pin| pin.extent()).map_err(|error| match error {
+                DeviceError::Driver { reason, .. } => {
+                    DeviceError::Driver { context: context(), reason }
+                }
+                other => other,
+            });
         };
-        let context = format!("launching {}", launch.program.name());
-        Err(DeviceError::Driver { context, reason })
+        Err(DeviceError::Driver { context: context(), reason })
     }
 
     /// Runs a program alone, waits, and gives the time the device took.

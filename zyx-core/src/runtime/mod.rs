@@ -15,6 +15,7 @@ mod indices;
 mod launch;
 mod pool;
 mod profile;
+mod raw;
 mod reads;
 mod spill;
 mod stats;

@@ -1,0 +1,182 @@
+//! Kernels of programs beside what else there is: plans, gradients, batches, jit, checked mode.
+
+use zyx_core::kernel::{BinaryOp, Kernel, Lang, Val};
+use zyx_core::{DType, Device, Jit, Result, Runtime, Tensor};
+use zyx_tests::cases::kernels::gallery;
+
+fn device() -> Device {
+    let runtime = Runtime::default();
+    runtime.register(zyx_backend_cpu::Cpu::default());
+    runtime.device("cpu").expect("there is a CPU")
+}
+
+fn numbers(shape: &[usize], device: &Device) -> Result<Tensor> {
+    let n: usize = shape.iter().product();
+    let x: Vec<f32> = (0..n).map(|i| ((i * 7919 + 13) % 1031) as f32 / 515.5 - 1.0).collect();
+    Tensor::from_slice(&x, shape, device)
+}
+
+fn scaled() -> Kernel {
+    Kernel::new("scaled", |k: &Lang| {
+        let n = k.size("n");
+        let x = k.input("x", [n]);
+        let y = k.output("y", [n], x.dtype());
+        k.each(n, |i| y.set(i, x.at(i) * 3.0));
+    })
+}
+
+#[test]
+fn a_kernel_is_compiled_once_for_all_sizes() -> Result<()> {
+    let device = device();
+    let softmax = gallery::softmax::softmax();
+    let mut compiled = 0;
+    for i in 0..500usize {
+        let (rows, cols) = (1 + i * 7 % 13, 1 + i * 131 % 777);
+        let x = numbers(&[rows, cols], &device)?;
+        x.realize()?;
+        let before = device.stats();
+        softmax.call(&[&x])?.realize()?;
+        let since = device.stats().since(&before);
+        compiled += since.compiles + since.loads;
+    }
+    assert_eq!(compiled, 1);
+    Ok(())
+}
+
+#[test]
+fn an_elementwise_kernel_is_fused_with_its_neighbours() -> Result<()> {
+    let device = device();
+    let x = numbers(&[64, 100], &device)?;
+    let before = device.stats();
+    let y = gallery::mish::mish().call(&[&x])?.mul(2.0)?.relu().sum([1])?;
+    y.realize()?;
+    assert_eq!(device.stats().since(&before).launches, 1);
+    Ok(())
+}
+
+#[test]
+fn a_kernel_is_part_of_a_trace_and_of_a_batch() -> Result<()> {
+    let device = device();
+    let scaled = scaled();
+    let x = numbers(&[4, 5], &device)?;
+    let expected = x.mul(3.0)?.to_vec::<f32>()?;
+    let kernel = scaled.clone();
+    let batched = Tensor::vmap(move |x| kernel.call(&[&x[0]]), &[&x], &[Some(0)], 0)?;
+    assert_eq!(batched.to_vec::<f32>()?, expected);
+    let kernel = scaled.clone();
+    let jit = Jit::new(move |x: &[Tensor]| Ok(vec![kernel.call(&[&x[0]])?.add(1.0)?]));
+    for i in 0..4 {
+        let row = x.select_index(0, i)?;
+        let found = jit.call(&[&row])?[0].to_vec::<f32>()?;
+        let right: Vec<f32> = expected[5 * i as usize..][..5].iter().map(|x| x + 1.0).collect();
+        assert_eq!(found, right);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_gradient_that_nobody_gave_is_an_error() -> Result<()> {
+    let device = device();
+    let x = numbers(&[5], &device)?.tracked();
+    let y = scaled().call(&[&x])?.sum(..)?;
+    let error = y.grad(&[&x]).unwrap_err().to_string();
+    assert!(error.contains("`scaled` has no gradient"), "{error}");
+    let wrong = scaled().with_gradient(|_| Ok(vec![]));
+    let error = wrong.call(&[&x])?.sum(..)?.grad(&[&x]).unwrap_err().to_string();
+    assert!(error.contains("one cotangent"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_plan_tells_the_name_of_a_kernel() -> Result<()> {
+    let device = device();
+    let x = numbers(&[5], &device)?;
+    let text = scaled().call(&[&x])?.explain()?.to_string();
+    assert!(text.contains("scaled"), "{text}");
+    device.set_profiling(true);
+    scaled().call(&[&x])?.realize()?;
+    assert!(device.profile().iter().any(|time| time.name.contains("scaled")));
+    Ok(())
+}
+
+#[test]
+fn checked_mode_looks_at_each_access() -> Result<()> {
+    let device = device();
+    device.set_checked(true);
+    let x = numbers(&[5], &device)?;
+    let line = line!() + 5;
+    let wrong = Kernel::new("wrong", |k: &Lang| {
+        let n = k.size("n");
+        let x = k.input("x", [n]);
+        let y = k.output("y", [n], x.dtype());
+        k.each(n, |i| y.set(i, x.at(i - 1)));
+    });
+    let error = wrong.call(&[&x])?.to_vec::<f32>().unwrap_err().to_string();
+    assert!(error.contains(&format!("kernels.rs:{line}")), "{error}");
+    assert_eq!(scaled().call(&[&x])?.to_vec::<f32>()?, x.mul(3.0)?.to_vec::<f32>()?);
+    Ok(())
+}
+
+#[test]
+fn halves_of_an_elementwise_kernel_are_rounded_once() -> Result<()> {
+    let device = device();
+    let kernel = Kernel::elementwise("k", |x: &[Val]| (x[0] + 1.0) * (x[0] - 1.0) * x[0].exp());
+    let x = numbers(&[200], &device)?.cast(DType::F16);
+    let wide = kernel.call(&[&x.cast(DType::F32)])?.cast(DType::F16);
+    assert_eq!(kernel.call(&[&x])?.to_bytes()?, wide.to_bytes()?);
+    Ok(())
+}
+
+#[test]
+fn loops_end_where_their_condition_does_not_hold() -> Result<()> {
+    let device = device();
+    let collatz = Kernel::new("collatz", |k: &Lang| {
+        let n = k.size("n");
+        let x = k.input("x", [n]);
+        let y = k.output("y", [n], DType::I32);
+        k.each(n, |i| {
+            let (number, steps) = (k.var(x.at(i)), k.var(k.value(0, DType::I32)));
+            k.while_(
+                || number.get().gt(1),
+                || {
+                    let now = number.get();
+                    let odd = (now & 1).eq(1);
+                    number.set(odd.select(now * 3 + 1, now / 2));
+                    steps.set(steps.get() + 1);
+                },
+            );
+            y.set(i, steps.get());
+        });
+    });
+    let x = Tensor::arange(1i64, 1000, 1, &device)?;
+    let found = collatz.call(&[&x])?.to_vec::<i32>()?;
+    let steps = |mut n: i64| {
+        let mut steps = 0;
+        while n > 1 {
+            n = if n % 2 == 1 { 3 * n + 1 } else { n / 2 };
+            steps += 1;
+        }
+        steps
+    };
+    assert_eq!(found, (1..1000).map(steps).collect::<Vec<i32>>());
+    Ok(())
+}
+
+#[test]
+fn more_inputs_than_a_node_has_sources_are_kept_apart() -> Result<()> {
+    let device = device();
+    let dot = Kernel::new("dot", |k: &Lang| {
+        let n = k.size("n");
+        let x: Vec<_> = (0..9).map(|i| k.input(&format!("x{i}"), [n])).collect();
+        let y = k.output("y", [1], x[0].dtype());
+        k.groups([1], 64, |g, [_]| {
+            let all = |i| x.iter().skip(1).fold(x[0].at(i), |sum, x| sum * 2.0 + x.at(i));
+            y.set(0, g.reduce(BinaryOp::Add, n, all));
+        });
+    });
+    let x: Vec<Tensor> = (0..9).map(|i| Tensor::full([3], i as f32, &device)).collect();
+    let expected = 3.0 * (1..9).fold(0.0, |sum, x| sum * 2.0 + x as f32);
+    let refs: Vec<&Tensor> = x.iter().collect();
+    assert_eq!(dot.call(&refs)?.to_vec::<f32>()?, [expected]);
+    Ok(())
+}
