@@ -14,7 +14,9 @@
 
 /// Kernels that programs write; see [`kernel::Kernel`].
 pub mod kernel {
-    pub use crate::tensor::{Kernel, KernelGradient};
+    pub use crate::hal::{Language, RawKernel, RawParam, RawSource};
+    pub use crate::ir::Access;
+    pub use crate::tensor::{Kernel, KernelGradient, RawLaunch};
     pub use zyx_ir::lang::*;
     pub use zyx_ir::ops::{BinaryOp, UnaryOp};
 }

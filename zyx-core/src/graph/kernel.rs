@@ -5,6 +5,7 @@
 
 use super::{Graph, Node, NodeId};
 use crate::dtype::DType;
+use crate::hal::RawKernel;
 use crate::ir::interp::{Binding, Fault, InterpError, Options, Program};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
@@ -19,6 +20,15 @@ pub(crate) struct KernelCall {
     pub(crate) scalars: Arc<[i64]>,
     /// Which of the arguments that are no inputs.
     pub(crate) output: usize,
+    /// What runs instead, where the device has its language.
+    pub(crate) raw: Option<Arc<RawCall>>,
+}
+
+/// A kernel in the language of one backend, with the scalars of its launch.
+#[derive(Debug, PartialEq)]
+pub(crate) struct RawCall {
+    pub(crate) kernel: RawKernel,
+    pub(crate) scalars: Vec<u64>,
 }
 
 impl PartialEq for KernelCall {
@@ -27,7 +37,9 @@ impl PartialEq for KernelCall {
             || self.recorded.kernel() == other.recorded.kernel()
                 && self.recorded.kernel().name() == other.recorded.kernel().name()
                 && self.recorded.arguments() == other.recorded.arguments();
-        same && self.output == other.output && self.scalars == other.scalars
+        same && self.output == other.output
+            && self.scalars == other.scalars
+            && self.raw == other.raw
     }
 }
 

@@ -21,7 +21,7 @@ mod scatter;
 mod split;
 
 pub(crate) use capture::{Bindings, capture, capture_function, capture_with_order};
-pub(crate) use kernel::{KernelCall, number_calls};
+pub(crate) use kernel::{KernelCall, RawCall, number_calls};
 pub(crate) use last_use::Holders;
 #[cfg(test)]
 pub(crate) use match_capture::match_capture;

@@ -6,6 +6,7 @@
 use super::attention::AttentionSpec;
 use super::convolution::{ConvolutionSpec, Convolved};
 use super::flash::FlashSpec;
+use super::raw::RawKernel;
 use crate::dtype::DType;
 use crate::ir::Kernel;
 use std::sync::Arc;
@@ -94,6 +95,9 @@ pub enum Call {
         /// What runs when all columns of a block of rows are done.
         finish: Arc<Kernel>,
     },
+    /// A kernel in the language of one backend, which only plans that name it have: a backend is asked to
+    /// [compile](super::Device::compile_raw) it. Arguments: those of [`RawKernel::arguments`].
+    Raw(RawKernel),
     /// Several computations in one launch, none of which reads what another writes. Asked for where
     /// [`Caps::fused_calls`](super::Caps::fused_calls) says so. Arguments: the buffers, then the scalars
     /// of all parts, each once; the parts say which are theirs.
@@ -199,7 +203,7 @@ impl Call {
                 [prologue.as_ref().map(|prologue| &prologue.kernel), epilogue.as_ref()]
             }
             Call::Flash { update, finish, .. } => [Some(update), Some(finish)],
-            Call::Convolve(_) | Call::Attend(_) | Call::Fused { .. } => [None, None],
+            Call::Convolve(_) | Call::Attend(_) | Call::Raw(_) | Call::Fused { .. } => [None, None],
         };
         pair.into_iter().flatten()
     }
@@ -220,6 +224,7 @@ impl Call {
             Call::Contract { spec, .. } => spec,
             Call::Convolve(spec) => return convolution(spec),
             Call::Attend(spec) => return attention(spec),
+            Call::Raw(kernel) => return kernel.name.clone(),
             Call::Flash { spec, finish, .. } => {
                 let (rows, columns) = (spec.rows, spec.columns);
                 return format!("flash_{}x{rows}x{columns}_{}", spec.batches(), finish.name());

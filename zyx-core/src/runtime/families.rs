@@ -539,7 +539,7 @@ impl Device {
                 ([prologue, epilogue.as_mut()], [PROLOGUE, EPILOGUE])
             }
             Call::Flash { update, finish, .. } => ([Some(update), Some(finish)], [FLASH_VARS; 2]),
-            Call::Convolve(_) | Call::Attend(_) => return None,
+            Call::Convolve(_) | Call::Attend(_) | Call::Raw(_) => return None,
             Call::Fused { parts } => {
                 let count = |part: &Part| part.scalars.iter().map(|&i| i + 1).max().unwrap_or(0);
                 let mut scalars = parts.iter().map(count).max().unwrap_or(0);

@@ -324,7 +324,7 @@ fn name_of(item: &ScheduleItem) -> (String, [f64; 2]) {
                 Call::Convolve(spec) => 2.0 * spec.multiplications(),
                 Call::Attend(spec) => 2.0 * spec.multiplications(),
                 Call::Flash { spec, .. } => 2.0 * spec.multiplications(),
-                Call::Fused { .. } => 0.0,
+                Call::Raw(_) | Call::Fused { .. } => 0.0,
             };
             (call.name(), [operations; 2])
         }

@@ -7,6 +7,7 @@
 
 use super::cost::of_op;
 use super::item::{Launch, ScheduleItem};
+use super::lower::{Lowered, Var};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Call, Caps, ContractDim, ContractSpec};
@@ -125,6 +126,7 @@ pub(super) fn predict(graph: &Graph, launch: &Launch, caps: &Caps) -> f64 {
 fn of_work(graph: &Graph, item: &ScheduleItem, caps: &Caps) -> f64 {
     match item {
         // No kernel is faster than memory and arithmetic allow, whatever is known of its passes.
+        ScheduleItem::Kernel(lowered) if lowered.kernel.has_extents() => at_sizes(lowered, caps),
         ScheduleItem::Kernel(lowered) => {
             let predicted = model::predict(&crate::tune::optimize(&lowered.kernel, caps), caps);
             predicted.max(model::least(&lowered.kernel, caps))
@@ -134,6 +136,18 @@ fn of_work(graph: &Graph, item: &ScheduleItem, caps: &Caps) -> f64 {
             (least_of_item(graph, item, caps) - launch) / LIBRARY + launch
         }
     }
+}
+
+/// Nanoseconds that a kernel for all sizes is predicted to take at those of a launch.
+fn at_sizes(lowered: &Lowered, caps: &Caps) -> f64 {
+    let known = |var: &Var| match *var {
+        Var::Known(x) => x as u64,
+        Var::Argument(_) => 0,
+    };
+    let values: Vec<u64> = lowered.vars.iter().map(known).collect();
+    let Ok(sized) = lowered.kernel.sized(&values) else { return 0.0 };
+    let lens: Vec<u64> = sized.params().iter().map(|info| info.len).collect();
+    model::predict_at(&sized, &values, &lens, caps)
 }
 
 /// Nanoseconds that a launch takes at least.
@@ -148,8 +162,9 @@ pub(super) fn least_of_unit(graph: &Graph, launch: &Launch, caps: &Caps) -> f64 
 
 fn least_of_item(graph: &Graph, item: &ScheduleItem, caps: &Caps) -> f64 {
     let call = match item {
+        ScheduleItem::Kernel(lowered) if lowered.kernel.has_extents() => None,
         ScheduleItem::Kernel(lowered) => return model::least(&lowered.kernel, caps),
-        ScheduleItem::Call { call, .. } => &**call,
+        ScheduleItem::Call { call, .. } => Some(&**call),
     };
     let rates = Rates::of(caps);
     let buffer = |(id, access): (NodeId, Access)| {
@@ -159,13 +174,15 @@ fn least_of_item(graph: &Graph, item: &ScheduleItem, caps: &Caps) -> f64 {
     let bytes: f64 = item.accesses().into_iter().map(buffer).sum();
     // Of halves by matrix instructions; those of `f32` round as products alone do.
     let (products, halves) = match call {
-        Call::Contract { spec, .. } => (multiplications(spec), is_half(spec.a) && is_half(spec.b)),
-        Call::Convolve(spec) => (spec.multiplications(), is_half(spec.operands)),
-        Call::Attend(spec) => (spec.multiplications(), is_half(spec.dtype)),
-        Call::Flash { spec, .. } => {
+        Some(Call::Contract { spec, .. }) => {
+            (multiplications(spec), is_half(spec.a) && is_half(spec.b))
+        }
+        Some(Call::Convolve(spec)) => (spec.multiplications(), is_half(spec.operands)),
+        Some(Call::Attend(spec)) => (spec.multiplications(), is_half(spec.dtype)),
+        Some(Call::Flash { spec, .. }) => {
             (spec.multiplications(), spec.operands().all(|operand| is_half(operand.dtype)))
         }
-        Call::Fused { .. } => (0.0, false),
+        Some(Call::Raw(_) | Call::Fused { .. }) | None => (0.0, false),
     };
     let rate = if halves { rates.products } else { rates.operations };
     (bytes / rates.bytes).max(products / rate) + rates.launch

@@ -145,7 +145,7 @@ impl Facts {
             reads: SmallVec::new(),
             writes: SmallVec::new(),
             call: matches!(item, ScheduleItem::Call { .. }),
-            alone: matches!(item, ScheduleItem::Call { call, .. } if matches!(**call, Call::Flash { .. } | Call::Convolve(_) | Call::Attend(_))),
+            alone: matches!(item, ScheduleItem::Call { call, .. } if matches!(**call, Call::Flash { .. } | Call::Convolve(_) | Call::Attend(_) | Call::Raw(_))),
             kernel: OfKernel::default(),
         };
         for (node, access) in item.accesses() {

@@ -399,7 +399,9 @@ fn compile(
         true => device.general_programs(&kernels)?,
         false => device.programs_by_places(&kernels)?,
     };
-    let calls: Vec<&Call> = launches.iter().filter_map(|launch| launch.call()).collect();
+    let is_raw = |call: &&Call| matches!(call, Call::Raw(_));
+    let calls = launches.iter().filter_map(|launch| launch.call());
+    let calls: Vec<&Call> = calls.filter(|call| !is_raw(call)).collect();
     let made = match resized {
         true => device.general_libraries(&calls),
         false => device.libraries(&calls),
@@ -410,6 +412,9 @@ fn compile(
             Ok(compiled[numbers[&Arc::as_ptr(&lowered.kernel)]].clone())
         }
         Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
+            if let Call::Raw(kernel) = &**call {
+                return device.raw_program(kernel);
+            }
             made.next().flatten().ok_or_else(|| refused(call))
         }
     };

@@ -3,9 +3,9 @@
 use super::{Expr, Tensor};
 use crate::dtype::DType;
 use crate::error::{Error, Operands, Result};
-use crate::graph::{KernelCall, Op};
-use crate::hal::lock;
-use crate::ir::{self, Value};
+use crate::graph::{KernelCall, Op, RawCall};
+use crate::hal::{RawKernel, RawParam, lock};
+use crate::ir::{self, Access, Value};
 use crate::runtime::{Device, WeakDevice};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -53,6 +53,7 @@ struct Inner {
     sizes: Vec<(String, usize)>,
     choices: Vec<(String, usize)>,
     gradient: Option<Arc<Rule>>,
+    raw: Vec<Raw>,
     recorded: Arc<Mutex<Vec<Known>>>,
 }
 
@@ -62,6 +63,14 @@ enum Written {
     Elementwise(Arc<ElementRule>),
 }
 
+/// A kernel in the language of one backend, and its launch.
+#[derive(Clone)]
+struct Raw {
+    kernel: RawKernel,
+    launch: Arc<LaunchRule>,
+}
+
+type LaunchRule = dyn Fn(&dyn Fn(&str) -> usize) -> RawLaunch + Send + Sync;
 type ElementRule = dyn for<'k> Fn(&[Val<'k>]) -> Val<'k> + Send + Sync;
 type Rule = dyn Fn(&KernelGradient<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync;
 
@@ -73,6 +82,15 @@ struct Known {
     dtypes: SmallVec<[DType; 4]>,
     large: bool,
     recorded: Arc<Recorded>,
+}
+
+/// The geometry and scalars of a launch of a [`RawKernel`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct RawLaunch {
+    /// Groups of threads along axes x, y and z.
+    pub groups: [u32; 3],
+    /// The scalars that the code declares, in order.
+    pub scalars: Vec<Scalar>,
 }
 
 /// What the gradient rule of a [`Kernel`] is given.
@@ -124,15 +142,9 @@ impl Kernel {
     }
 
     fn of(name: &str, write: Written) -> Kernel {
-        let (sizes, choices, recorded) = Default::default();
-        Kernel(Arc::new(Inner {
-            name: name.into(),
-            write,
-            sizes,
-            choices,
-            gradient: None,
-            recorded,
-        }))
+        let (sizes, choices, raw, recorded) = Default::default();
+        let (name, gradient) = (name.into(), None);
+        Kernel(Arc::new(Inner { name, write, sizes, choices, gradient, raw, recorded }))
     }
 
     /// Its name, as [`Tensor::explain`] and the profiler have it.
@@ -203,6 +215,54 @@ impl Kernel {
         Kernel(Arc::new(inner))
     }
 
+    /// The kernel with code of its author's own for one backend, which runs in its place on devices that have the language. Its buffers are
+    /// the arguments of the kernel, in order, scratch included; `launch` gets the sizes by name.
+    ///
+    /// The shapes and dtypes of results are those of the portable kernel, which runs everywhere else.
+    ///
+    /// ```
+    /// use zyx::kernel::{Access, Kernel, Lang, Language, RawKernel, RawLaunch, RawParam, RawSource};
+    /// use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
+    /// let double = Kernel::new("double", |k: &Lang| {
+    ///     let n = k.size("n");
+    ///     let (x, y) = (k.input("x", [n]), k.output("y", [n], DType::F32));
+    ///     k.each(n, |i| y.set(i, x.at(i) * 2.0));
+    /// });
+    /// let code = "__kernel void twice(__global float *x, ulong x0, __global float *y, ulong y0, uint n) {
+    ///     uint i = get_global_id(0);
+    ///     if (i < n) y[y0 + i] = 2 * x[x0 + i];
+    /// }";
+    /// let source = RawSource {
+    ///     name: "twice".to_owned(),
+    ///     language: Language::OpenClC,
+    ///     code: code.as_bytes().into(),
+    ///     params: vec![RawParam::new(DType::F32, Access::Read), RawParam::new(DType::F32, Access::Write)],
+    ///     vars: vec![DType::U32],
+    ///     threads: [64, 1, 1],
+    ///     shared_bytes: 0,
+    /// };
+    /// // SAFETY: the code accesses the elements below `n`, which is the length of both buffers.
+    /// let raw = unsafe { RawKernel::new(source) };
+    /// let double = double.with_raw(raw, |size| {
+    ///     let n = size("n") as u32;
+    ///     RawLaunch { groups: [n.div_ceil(64), 1, 1], scalars: vec![n.into()] }
+    /// });
+    /// let y = double.call(&[&Tensor::new([1f32, 2.0], &device)?])?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_raw(
+        &self,
+        kernel: RawKernel,
+        launch: impl Fn(&dyn Fn(&str) -> usize) -> RawLaunch + Send + Sync + 'static,
+    ) -> Kernel {
+        let mut inner = (*self.0).clone();
+        inner.raw.push(Raw { kernel, launch: Arc::new(launch) });
+        Kernel(Arc::new(inner))
+    }
+
     /// The result of the kernel, which has one output, for these inputs, in the order in which it declares them.
     ///
     /// # Errors
@@ -252,8 +312,9 @@ impl Kernel {
             let inputs: Vec<&Tensor> = inputs.iter().collect();
             return Ok(vec![self.with_rule(y, &inputs, 0)?]);
         }
-        let Call { recorded, scalars, device } = self.bound(inputs)?;
-        let call = KernelCall { recorded, scalars, output: 0 };
+        let Call { recorded, scalars, device, sizes } = self.bound(inputs)?;
+        let raw = self.raw_call(&recorded, &scalars, &device, &sizes)?;
+        let call = KernelCall { recorded, scalars, output: 0, raw };
         let mut owned: Vec<Tensor> = Vec::with_capacity(inputs.len());
         for input in inputs {
             // Nothing is read of an empty input, and a launch needs a buffer.
@@ -305,7 +366,7 @@ impl Kernel {
             return self.call(inputs).map(|_| ());
         }
         let Call { recorded, scalars, .. } = self.bound(inputs)?;
-        let call = KernelCall { recorded, scalars, output: 0 };
+        let call = KernelCall { recorded, scalars, output: 0, raw: None };
         let bytes: Vec<Vec<u8>> =
             inputs.iter().map(|input| input.to_bytes()).collect::<Result<_>>()?;
         for seed in [None, Some(1), Some(2)] {
@@ -459,7 +520,63 @@ impl Kernel {
             })
         });
         let scalars = scalars.collect::<Result<Arc<[i64]>>>()?;
-        Ok(Call { recorded, scalars, device })
+        Ok(Call { recorded, scalars, device, sizes })
+    }
+
+    /// The launch of the author's own code, if the device has its language.
+    #[track_caller]
+    fn raw_call(
+        &self,
+        recorded: &Recorded,
+        scalars: &[i64],
+        device: &Device,
+        sizes: &[i64],
+    ) -> Result<Option<Arc<RawCall>>> {
+        let languages = if self.0.raw.is_empty() { &[] } else { device.raw_languages() };
+        let Some(raw) = self.0.raw.iter().find(|raw| languages.contains(&raw.kernel.language))
+        else {
+            return Ok(None);
+        };
+        let (source, arguments) = (&raw.kernel, recorded.arguments());
+        let fits = |(param, argument): (&RawParam, &Argument)| {
+            let reads = param.access == Access::Read;
+            param.dtype == argument.dtype && reads == (argument.role == Role::Input)
+        };
+        let name = &source.name;
+        if source.params.len() != arguments.len() || !source.params.iter().zip(arguments).all(fits)
+        {
+            let described: Vec<String> = arguments
+                .iter()
+                .map(|argument| format!("{} `{}`", argument.dtype, argument.name))
+                .collect();
+            let reason = format!(
+                "the raw kernel `{name}` declares other buffers than the kernel has, which are {}; inputs                  are read, others written",
+                described.join(", ")
+            );
+            return Err(self.wrong(reason));
+        }
+        let size = |name: &str| {
+            let number = recorded.sizes().iter().position(|known| known == name);
+            number.map_or(0, |number| sizes[number] as usize)
+        };
+        let launch = (raw.launch)(&size);
+        let dtypes: Vec<DType> = launch.scalars.iter().map(|x| x.dtype()).collect();
+        if dtypes != source.vars {
+            let reason = format!(
+                "the raw kernel `{name}` declares scalars {:?}, and is launched with {dtypes:?}",
+                source.vars
+            );
+            return Err(self.wrong(reason));
+        }
+        let own = launch.scalars.iter().map(|x| x.bits());
+        let groups = launch.groups.into_iter().map(u64::from);
+        let params = recorded.kernel().params();
+        let lens = params.iter().map(|info| {
+            let extent = |slot: u16| scalars[usize::from(slot)];
+            info.extents.and_then(|extents| extents.product(extent)).unwrap_or(info.len)
+        });
+        let scalars = own.chain(groups).chain(lens).collect();
+        Ok(Some(Arc::new(RawCall { kernel: source.clone(), scalars })))
     }
 
     /// The sizes that inputs and the program say, by number.
@@ -580,4 +697,5 @@ struct Call {
     recorded: Arc<Recorded>,
     scalars: Arc<[i64]>,
     device: Device,
+    sizes: SmallVec<[i64; 8]>,
 }

@@ -16,14 +16,15 @@ pub trait Span<'k> {
 impl<'k, T: Operand<'k>> Span<'k> for T {
     #[track_caller]
     fn bounds(self, k: &'k Lang) -> (Option<Val<'k>>, Val<'k>) {
-        (None, self.val(k, DType::I64))
+        (None, k.as_index(self.val(k, DType::I64)))
     }
 }
 
 impl<'k, T: Operand<'k>> Span<'k> for Range<T> {
     #[track_caller]
     fn bounds(self, k: &'k Lang) -> (Option<Val<'k>>, Val<'k>) {
-        (Some(self.start.val(k, DType::I64)), self.end.val(k, DType::I64))
+        let [start, end] = [self.start, self.end].map(|x| k.as_index(x.val(k, DType::I64)));
+        (Some(start), end)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Nest;
 use crate::graph::{KernelCall, NodeId};
+use crate::hal::Call;
 use crate::ir::{Access, Builder, LoopKind};
 use crate::scalar::Scalar;
 use crate::schedule::item::{ScheduleItem, storage};
@@ -32,6 +33,13 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
             Role::Filled(Fill::Input(number)) => filled(call, slot, node, Err(inputs[number])),
         };
         items.push(ScheduleItem::Kernel(filled));
+    }
+    if let Some(raw) = &call.raw {
+        let accesses = raw.kernel.params.iter().map(|param| param.access).collect();
+        let vars = raw.scalars.iter().map(|&x| Var::Known(x as i64)).collect();
+        let (call, starts) = (Box::new(Call::Raw(raw.kernel.clone())), Vec::new());
+        items.push(ScheduleItem::Call { call, buffers: params, accesses, vars, starts });
+        return Some(items);
     }
     let vars = call.scalars.iter().map(|&x| Var::Known(x)).collect();
     let kernel = Arc::new(call.recorded.kernel().clone());
