@@ -287,7 +287,8 @@ impl WgpuStream {
                 let info = module.kernel.params()[part.slot];
                 let offset = if info.len == 0 { 0 } else { offset };
                 let start = offset as u64 + part.start;
-                let bytes = if info.is_open() { buffer.raw.size() - start } else { part.bytes };
+                let whole = (buffer.raw.size() - start).min(device.caps.max_binding);
+                let bytes = if info.is_open() { whole } else { part.bytes };
                 resource(&buffer.raw, start, bytes)
             });
             let block =

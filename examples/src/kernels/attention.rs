@@ -1,10 +1,6 @@
 use zyx::DType::F32;
 use zyx::kernel::{BinaryOp::Add, BinaryOp::Max, Kernel, Lang};
 
-/// Rows of queries of a group, and keys of a block.
-const ROWS: usize = 64;
-const KEYS: usize = 64;
-
 /// Of queries `[heads, n, width]`, keys and values `[heads, keys, width]`; the width is a power of two.
 pub fn attention(width: usize, causal: bool) -> Kernel {
     Kernel::new("attention", move |k: &Lang| {
@@ -14,15 +10,18 @@ pub fn attention(width: usize, causal: bool) -> Kernel {
         let key = k.input("k", [heads, keys, across]);
         let v = k.input("v", [heads, keys, across]);
         let y = k.output("y", [heads, n, across], q.dtype());
+        // Rows of queries of a group, and keys of a block; the dtype of sums.
+        let tile = if q.dtype().bits() > 16 { 32 } else { 64 };
+        let dtype = if q.dtype().bits() > 32 { q.dtype() } else { F32 };
         let scale = 1.0 / (width as f64).sqrt();
-        k.groups([heads, n.div_ceil(ROWS)], 128, |g, [head, block]| {
-            let top = block * ROWS;
-            let sums = g.matrix([ROWS, width], F32);
+        k.groups([heads, n.div_ceil(tile)], 128, |g, [head, block]| {
+            let top = block * tile;
+            let sums = g.matrix([tile, width], dtype);
             let (most, total) = (sums.rows(f64::NEG_INFINITY), sums.rows(0.0));
-            let end = if causal { keys.minimum(top + ROWS) } else { keys };
-            k.for_each(end.div_ceil(KEYS), |turn| {
-                let first = turn * KEYS;
-                let scores = g.matrix([ROWS, KEYS], F32);
+            let end = if causal { keys.minimum(top + tile) } else { keys };
+            k.for_each(end.div_ceil(tile), |turn| {
+                let first = turn * tile;
+                let scores = g.matrix([tile, tile], dtype);
                 scores.add_product(
                     width,
                     |i, step| q.at_or([head, top + i, step], 0.0),

@@ -276,7 +276,7 @@ pub fn code_of_one_backend(device: &Device) {
     let check = || -> Result<()> {
         let mut kernel = Kernel::new("same", |k: &Lang| {
             let n = k.size("n");
-            let (x, y) = (k.input("x", [n]), k.output("y", [n], DType::F32));
+            let (x, y) = (k.input("x", [n]), k.output("y", [n], x.dtype()));
             k.each(n, |i| y.set(i, x.at(i)));
         });
         for (language, code) in CODES {

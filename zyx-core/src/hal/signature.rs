@@ -47,7 +47,8 @@ impl Signature {
     /// The arguments of this kernel.
     pub fn of(kernel: &Kernel) -> Signature {
         let span = |p: &crate::ir::ParamInfo| {
-            let len = if p.is_open() { None } else { usize::try_from(p.len).ok() };
+            let open = p.is_open() && p.extents.is_none();
+            let len = if open { None } else { usize::try_from(p.len).ok() };
             let len = len.unwrap_or(usize::MAX);
             let (element, written) = (p.dtype.size(), p.access != Access::Read);
             let bytes = len.saturating_mul(element);

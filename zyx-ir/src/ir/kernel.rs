@@ -31,10 +31,10 @@ pub struct ParamInfo {
 }
 
 impl ParamInfo {
-    /// Whether `len` is a guess: how long it has to be depends on the member of a [`Family`](super::Family)
-    /// that a launch is for.
+    /// Whether `len` is a guess: how long it has to be depends on the scalars of a launch, or on the member of a
+    /// [`Family`](super::Family) that it is for.
     pub fn is_open(&self) -> bool {
-        self.open
+        self.open || self.extents.is_some()
     }
 }
 

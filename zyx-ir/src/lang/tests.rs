@@ -71,7 +71,7 @@ pub(super) fn run(
 
 /// The devices that primitives are tested on.
 pub(super) fn devices() -> Vec<Caps> {
-    let mut devices = vec![crate::ir::interp::caps()];
+    let mut devices = vec![crate::ir::interp::caps(), Caps { threads: 8, ..gpu(64, 0) }];
     for max_local in [1, 2, 8, 64, 1024] {
         for subgroup in [0, 1, 4, 32] {
             devices.push(gpu(max_local, subgroup));

@@ -26,6 +26,9 @@ enum Layout {
     /// Threads in a grid of so many rows and columns: a thread has as many rows as there are for each row of the grid, side by side,
     /// and every so-manieth column.
     Grid { rows: usize, columns: usize },
+    /// The same, where a loop over the elements of a thread is better than all of them one by one: few threads have
+    /// many.
+    Loops { rows: usize, columns: usize },
     /// Each warp has so many squares of sixteen rows, as matrix instructions hold them.
     Squares { of_warp: usize },
 }
@@ -47,7 +50,7 @@ pub struct Rows<'k> {
     group: Group<'k>,
     n: usize,
     layout: Layout,
-    /// Storage for one row each, or for all.
+    /// Storage for one row each, or for all that the thread has.
     parts: Vec<Array<'k>>,
 }
 
@@ -58,7 +61,14 @@ struct Held<'k> {
     part: Value,
     place: Val<'k>,
     /// Which of the rows that the thread has.
-    row: usize,
+    row: Row<'k>,
+}
+
+/// Which of the rows that a thread has: known when the kernel is recorded, or by a counter.
+#[derive(Clone, Copy)]
+enum Row<'k> {
+    Known(usize),
+    Counted(Val<'k>),
 }
 
 impl Layout {
@@ -72,14 +82,28 @@ impl Layout {
             return Layout::Squares { of_warp: rows / SIDE / warps };
         }
         let of_rows = rows.min((threads / SHARING).max(1));
-        Layout::Grid { rows: of_rows, columns: threads / of_rows }
+        let columns_of_grid = threads / of_rows;
+        match group.lang().caps().has_few_threads() {
+            true => Layout::Loops { rows: of_rows, columns: columns_of_grid },
+            false => Layout::Grid { rows: of_rows, columns: columns_of_grid },
+        }
+    }
+
+    /// The grid, if there is one.
+    fn grid(self) -> Option<(usize, usize)> {
+        match self {
+            Layout::Grid { rows, columns } | Layout::Loops { rows, columns } => {
+                Some((rows, columns))
+            }
+            Layout::Whole | Layout::Squares { .. } => None,
+        }
     }
 
     /// Rows of a thread.
     fn rows(self, all: usize) -> usize {
         match self {
-            Layout::Whole => 1,
-            Layout::Grid { rows, .. } => all / rows,
+            Layout::Whole => all,
+            Layout::Grid { rows, .. } | Layout::Loops { rows, .. } => all / rows,
             Layout::Squares { of_warp } => 2 * of_warp,
         }
     }
@@ -100,6 +124,7 @@ impl<'k> Group<'k> {
         let (n, len) = match layout {
             Layout::Whole => (1, rows * columns),
             Layout::Grid { rows: r, columns: c } => (rows / r * columns.div_ceil(c), 1),
+            Layout::Loops { rows: r, columns: c } => (1, rows / r * columns.div_ceil(c)),
             Layout::Squares { of_warp } => (of_warp * columns / SIDE, HELD),
         };
         let part = |s: &mut State| s.b.alloc(Space::Register, Type::scalar(dtype), len as u32);
@@ -114,7 +139,9 @@ impl<'k> Group<'k> {
     fn rows_like(self, n: usize, layout: Layout, dtype: DType) -> Rows<'k> {
         let k = self.lang();
         let parts = match layout {
-            Layout::Whole => vec![Array::own(k, Space::Register, dtype, &[n])],
+            Layout::Whole | Layout::Loops { .. } => {
+                vec![Array::own(k, Space::Register, dtype, &[layout.rows(n)])]
+            }
             layout => {
                 let one = |_| Array::own(k, Space::Register, dtype, &[1]);
                 (0..layout.rows(n)).map(one).collect()
@@ -151,7 +178,8 @@ impl<'k> Matrix<'k> {
                 crate::ir::LoopKind::Parallel,
                 |at| {
                     let place = at[0] * columns + at[1];
-                    visit(Held { at: [at[0], at[1]], part: self.parts[0], place, row: 0 });
+                    let row = Row::Counted(at[0]);
+                    visit(Held { at: [at[0], at[1]], part: self.parts[0], place, row });
                 },
             ),
             Layout::Grid { rows: r, columns: c } => {
@@ -159,7 +187,8 @@ impl<'k> Matrix<'k> {
                 let [row, column] = [thread() / c * mine, thread() % c];
                 for (i, part) in self.parts.iter().enumerate() {
                     let at = [row + i / each, column + i % each * c];
-                    let held = Held { at, part: *part, place: k.index(0), row: i / each };
+                    let row = Row::Known(i / each);
+                    let held = Held { at, part: *part, place: k.index(0), row };
                     // Fewer columns than threads.
                     if columns < c {
                         k.when(at[1].lt(columns), || visit(held));
@@ -167,6 +196,26 @@ impl<'k> Matrix<'k> {
                         visit(held);
                     }
                 }
+            }
+            Layout::Loops { rows: r, columns: c } => {
+                let (mine, each) = (rows / r, columns.div_ceil(c));
+                let [row, column] = [thread() / c * mine, thread() % c];
+                k.for_each(mine, |i| {
+                    k.for_each(each, |j| {
+                        let at = [row + i, column + j * c];
+                        let held = Held {
+                            at,
+                            part: self.parts[0],
+                            place: i * each + j,
+                            row: Row::Counted(i),
+                        };
+                        if columns < c {
+                            k.when(at[1].lt(columns), || visit(held));
+                        } else {
+                            visit(held);
+                        }
+                    });
+                });
             }
             Layout::Squares { of_warp } => {
                 let [warp, lane] = [thread() / WARP, thread() % WARP];
@@ -179,7 +228,7 @@ impl<'k> Matrix<'k> {
                         let row = top + (i * SIDE + element / 4 * 2);
                         let column = quarter * 4 + (j * SIDE + element % 4);
                         let place = k.index(element as i64);
-                        let row_of = 2 * i + element / 4;
+                        let row_of = Row::Known(2 * i + element / 4);
                         visit(Held { at: [row, column], part: *part, place, row: row_of });
                     }
                 }
@@ -237,7 +286,7 @@ impl<'k> Matrix<'k> {
             self.group.phase("map_rows", || {
                 self.held(&|held| {
                     let old = self.get(&held);
-                    let of_row = rows.map(|rows| rows.part(held.row, held.at[0]));
+                    let of_row = rows.map(|rows| rows.part(held.row));
                     self.put(&held, k.of_program(|| f(held.at, old, of_row)));
                 });
             });
@@ -256,7 +305,7 @@ impl<'k> Matrix<'k> {
             self.group.phase("each", || {
                 self.held(&|held| {
                     let value = self.get(&held);
-                    let of_row = rows.map(|rows| rows.part(held.row, held.at[0]));
+                    let of_row = rows.map(|rows| rows.part(held.row));
                     k.of_program(|| f(held.at, value, of_row));
                 });
             });
@@ -275,15 +324,15 @@ impl<'k> Matrix<'k> {
             };
             let identity = k.val(|s| s.b.constant(identity));
             self.group.phase("reduce_rows", || {
-                found.held(&|row, at| found.put(row, at, identity));
+                found.held(&|row| found.put(row, identity));
                 self.held(&|held| {
-                    let sum = found.part(held.row, held.at[0]).binary(op, self.get(&held));
-                    found.put(held.row, held.at[0], sum);
+                    let sum = found.part(held.row).binary(op, self.get(&held));
+                    found.put(held.row, sum);
                 });
             });
             let span = match self.layout {
                 Layout::Whole => 1,
-                Layout::Grid { columns, .. } => columns,
+                Layout::Grid { columns, .. } | Layout::Loops { columns, .. } => columns,
                 Layout::Squares { .. } => 4,
             };
             found.combine(op, span);
@@ -309,7 +358,9 @@ impl<'k> Matrix<'k> {
             let right = |step, j| k.of_program(|| right(step, j));
             match self.layout {
                 Layout::Whole => self.multiply_alone(steps, &left, &right),
-                Layout::Grid { .. } => self.multiply_in_grid(steps, &left, &right),
+                Layout::Grid { .. } | Layout::Loops { .. } => {
+                    self.multiply_in_grid(steps, &left, &right);
+                }
                 Layout::Squares { .. } => {
                     let whole = |factor: &Factor<'_, 'k>, side: usize| {
                         self.stage_squares(factor, steps.0, self.shape[side], side)
@@ -393,7 +444,7 @@ impl<'k> Matrix<'k> {
         left: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
         right: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
     ) {
-        let Layout::Grid { rows: r, columns: c } = self.layout else { return };
+        let Some((r, c)) = self.layout.grid() else { return };
         let (k, [rows, columns]) = (self.k(), self.shape);
         let depth = DEPTH / 2;
         // One more place in each row, so that rows begin at different banks.
@@ -410,6 +461,19 @@ impl<'k> Matrix<'k> {
                 b.set([step, j], masked(inside(step), right(first + step, j).cast(self.dtype)));
             });
             self.group.phase("add_product", || {
+                if let Layout::Loops { .. } = self.layout {
+                    let sums = Array::of_parts(k, self.parts[0], &[mine, each]);
+                    k.for_each(mine, |i| {
+                        k.for_each(depth, |step| {
+                            let x = a.at([row + i, step]);
+                            k.for_each(each, |j| {
+                                let y = b.at([step, column + j * c]);
+                                sums.set([i, j], x.mul_add(y, sums.at([i, j])));
+                            });
+                        });
+                    });
+                    return;
+                }
                 k.for_each(depth, |step| {
                     let x: Vec<Val<'k>> = (0..mine).map(|i| a.at([row + i, step])).collect();
                     let y: Vec<Val<'k>> = (0..each).map(|j| b.at([step, column + j * c])).collect();
@@ -592,32 +656,34 @@ impl Lang {
 impl<'k> Rows<'k> {
     /// The value of a row that the thread has.
     #[track_caller]
-    fn part(&self, row: usize, at: Val<'k>) -> Val<'k> {
-        match self.layout {
-            Layout::Whole => self.parts[0].at(at),
-            _ => self.parts[row].at(0),
+    fn part(&self, row: Row<'k>) -> Val<'k> {
+        match row {
+            Row::Known(row) => self.parts[row].at(0),
+            Row::Counted(row) => self.parts[0].at(row),
         }
     }
 
     #[track_caller]
-    fn put(&self, row: usize, at: Val<'k>, value: Val<'k>) {
-        match self.layout {
-            Layout::Whole => self.parts[0].set(at, value),
-            _ => self.parts[row].set(0, value),
+    fn put(&self, row: Row<'k>, value: Val<'k>) {
+        match row {
+            Row::Known(row) => self.parts[row].set(0, value),
+            Row::Counted(row) => self.parts[0].set(row, value),
         }
     }
 
-    /// Calls `visit` for each row that the thread has, in a loop if it has all.
+    /// Calls `visit` for each row that the thread has, in a loop if these are one storage.
     #[track_caller]
-    fn held(&self, visit: &dyn Fn(usize, Val<'k>)) {
-        let k = self.group.lang();
+    fn held(&self, visit: &dyn Fn(Row<'k>)) {
+        let (k, n) = (self.group.lang(), self.layout.rows(self.n));
         match self.layout {
-            Layout::Whole => {
-                k.each_in_loops(&[k.index(self.n as i64)], crate::ir::LoopKind::Parallel, |at| {
-                    visit(0, at[0])
+            Layout::Whole | Layout::Loops { .. } => {
+                k.each_in_loops(&[k.index(n as i64)], crate::ir::LoopKind::Parallel, |at| {
+                    visit(Row::Counted(at[0]))
                 })
             }
-            layout => (0..layout.rows(self.n)).for_each(|row| visit(row, k.index(row as i64))),
+            Layout::Grid { .. } | Layout::Squares { .. } => {
+                (0..n).for_each(|row| visit(Row::Known(row)));
+            }
         }
     }
 
@@ -628,31 +694,34 @@ impl<'k> Rows<'k> {
         let Some(number) = group.number().filter(|_| span > 1) else { return };
         if group.lanes() >= span {
             group.phase("reduce_rows", || {
-                self.held(&|row, at| {
-                    let mut value = self.part(row, at);
+                self.held(&|row| {
+                    let mut value = self.part(row);
                     let mut by = span / 2;
                     while by > 0 {
                         let other = k.shuffle(ShuffleKind::Xor, value, k.index(by as i64));
                         value = value.binary(op, other);
                         by /= 2;
                     }
-                    self.put(row, at, value);
+                    self.put(row, value);
                 });
             });
             return;
         }
-        let dtype = self.parts[0].dtype();
-        let all = group.shared([self.parts.len() * group.threads()], dtype);
-        let threads = group.threads();
+        let (dtype, threads) = (self.parts[0].dtype(), group.threads());
+        let all = group.shared([self.layout.rows(self.n) * threads], dtype);
+        let number_of = |row: Row<'k>| match row {
+            Row::Known(row) => k.index(row as i64),
+            Row::Counted(row) => row,
+        };
         group.phase("reduce_rows", || {
-            self.held(&|row, at| all.set(number + row * threads, self.part(row, at)));
+            self.held(&|row| all.set(number_of(row) * threads + number, self.part(row)));
         });
         group.phase("reduce_rows", || {
-            self.held(&|row, at| {
-                let first = number / span * span + row * threads;
+            self.held(&|row| {
+                let first = number_of(row) * threads + number / span * span;
                 let sum =
                     k.fold(1..span, all.at(first), |sum, i| sum.binary(op, all.at(first + i)));
-                self.put(row, at, sum);
+                self.put(row, sum);
             });
         });
     }
@@ -668,10 +737,10 @@ impl<'k> Rows<'k> {
         k.primitive(|| {
             let new = self.group.rows_like(self.n, self.layout, self.parts[0].dtype());
             self.group.phase("map", || {
-                self.held(&|row, at| {
-                    let of_row = others.map(|rows| rows.part(row, at));
-                    let value = self.part(row, at);
-                    new.put(row, at, k.of_program(|| f(value, of_row)));
+                self.held(&|row| {
+                    let of_row = others.map(|rows| rows.part(row));
+                    let value = self.part(row);
+                    new.put(row, k.of_program(|| f(value, of_row)));
                 });
             });
             new
@@ -683,7 +752,7 @@ impl<'k> Rows<'k> {
     pub fn set(&self, others: &Rows<'k>) {
         self.group.lang().primitive(|| {
             self.group.phase("set", || {
-                self.held(&|row, at| self.put(row, at, others.part(row, at)));
+                self.held(&|row| self.put(row, others.part(row)));
             });
         });
     }
@@ -694,7 +763,7 @@ impl<'k> Rows<'k> {
         let k = self.group.lang();
         let value = value.val(k, self.parts[0].dtype());
         k.primitive(|| {
-            self.group.phase("fill", || self.held(&|row, at| self.put(row, at, value)));
+            self.group.phase("fill", || self.held(&|row| self.put(row, value)));
         });
     }
 }
