@@ -28,6 +28,9 @@ mod mixed_precision {}
 #[doc = include_str!("../../docs/guide/performance.md")]
 mod performance {}
 
+#[doc = include_str!("../../docs/guide/kernels.md")]
+mod kernels {}
+
 #[doc = include_str!("../../docs/guide/from-pytorch.md")]
 mod from_pytorch {}
 

@@ -2,6 +2,10 @@
 
 /// Attention that never stores its weights, in blocks of keys (Dao and others 2022, FlashAttention).
 pub mod attention;
+/// Loops whose length is data.
+pub mod collatz;
+/// Running sums of rows.
+pub mod cumsum;
 /// A gated linear unit whose gradient is given by a rule.
 pub mod gated;
 /// A step of the heat equation on a plate whose border is at zero degrees.

@@ -46,9 +46,11 @@ fn wide(x: &Tensor) -> Tensor {
 
 fn rows(dtype: DType, device: &Device) -> Result<()> {
     let (softmax, norm) = (gallery::softmax::softmax(), gallery::norm::rms_norm(1e-5));
+    let cumsum = gallery::cumsum::cumsum();
     for (rows, cols) in [(1, 1), (3, 7), (2, 300), (5, 1031)] {
         let x = numbers(&[rows, cols], dtype, device)?;
         close("softmax", &softmax.call(&[&x])?, &wide(&x).softmax(1)?)?;
+        close("cumsum", &cumsum.call(&[&x])?, &wide(&x).cumsum(1)?)?;
         let weight = numbers(&[cols], dtype, device)?;
         let root = (wide(&x).mul(&wide(&x))?.mean([1])?.unsqueeze(1)? + 1e-5).sqrt();
         let expected = (wide(&x) / root).mul(&wide(&weight))?;
@@ -157,6 +159,17 @@ pub fn arguments_of_kernels(device: &Device) {
             let found = gallery::histogram::histogram().call(&[&x])?;
             assert_eq!(found.to_vec::<i32>()?, counts);
         }
+        let numbers = Tensor::arange(1i32, 100, 1, device)?;
+        let steps = |mut n: i32| {
+            let mut steps = 0;
+            while n > 1 {
+                n = if n % 2 == 1 { 3 * n + 1 } else { n / 2 };
+                steps += 1;
+            }
+            steps
+        };
+        let found = gallery::collatz::collatz().call(&[&numbers])?;
+        assert_eq!(found.to_vec::<i32>()?, (1..100).map(steps).collect::<Vec<i32>>());
         let both = Kernel::new("both", |k: &Lang| {
             let n = k.size("n");
             let x = k.input("x", [n]);
@@ -276,7 +289,8 @@ pub fn code_of_one_backend(device: &Device) {
     let check = || -> Result<()> {
         let mut kernel = Kernel::new("same", |k: &Lang| {
             let n = k.size("n");
-            let (x, y) = (k.input("x", [n]), k.output("y", [n], x.dtype()));
+            let x = k.input("x", [n]);
+            let y = k.output("y", [n], x.dtype());
             k.each(n, |i| y.set(i, x.at(i)));
         });
         for (language, code) in CODES {

@@ -1,0 +1,83 @@
+//! Kernels written by hand beside the methods of tensors: `cargo run --release --example kernels`.
+//!
+//! Each line has the time of a call of the kernel, and of the operations that do the same.
+
+use examples::kernels::{attention, cumsum, heat, mish, norm, product, segments, softmax};
+use std::time::Instant;
+use zyx::DType::{self, BF16, F32};
+use zyx::{Attention, Device, Result, Tensor};
+
+/// Best time of some calls, in microseconds.
+fn time(device: &Device, f: &dyn Fn() -> Result<Tensor>) -> Result<f64> {
+    let mut best = f64::INFINITY;
+    for _ in 0..12 {
+        let start = Instant::now();
+        f()?.realize()?;
+        device.synchronize()?;
+        best = best.min(start.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(best)
+}
+
+fn compare(
+    device: &Device,
+    name: &str,
+    kernel: &dyn Fn() -> Result<Tensor>,
+    method: &dyn Fn() -> Result<Tensor>,
+) -> Result<()> {
+    let start = Instant::now();
+    kernel()?.realize()?;
+    device.synchronize()?;
+    let first = start.elapsed().as_secs_f64() * 1e3;
+    let [own, method] = [time(device, kernel)?, time(device, method)?];
+    println!(
+        "{name:28} {own:10.1} us {method:10.1} us {:6.2}  first call {first:.1} ms",
+        method / own
+    );
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let device = zyx::device()?;
+    let large = !device.caps().has_few_threads();
+    let side = if large { 4096 } else { 512 };
+    let numbers = |shape: &[usize], dtype: DType| -> Result<Tensor> {
+        let n: usize = shape.iter().product();
+        let x = Tensor::arange(0f32, n as f32, 1, &device)?.mul(0.37)?.sin().reshape(shape)?;
+        let x = x.cast(dtype);
+        x.realize()?;
+        Ok(x)
+    };
+    println!("{device}: {:14} {:>13} {:>13} {:>6}", "kernel", "kernel", "method", "ratio");
+    let x = numbers(&[side, side], F32)?;
+    let d = &device;
+    let (softmax, cumsum) = (softmax::softmax(), cumsum::cumsum());
+    compare(d, "softmax", &|| softmax.call(&[&x]), &|| x.softmax(1))?;
+    compare(d, "cumsum", &|| cumsum.call(&[&x]), &|| x.cumsum(1))?;
+    let (mish, heat) = (mish::mish(), heat::heat(0.2));
+    compare(d, "mish", &|| mish.call(&[&x]), &|| Ok(x.mish()))?;
+    compare(d, "heat, beside a copy", &|| heat.call(&[&x]), &|| x.add(1.0))?;
+    let weight = numbers(&[side], F32)?;
+    let norm = norm::rms_norm(1e-5);
+    compare(d, "rms_norm", &|| norm.call(&[&x, &weight]), &|| x.rms_norm(1, Some(&weight), 1e-5))?;
+    let starts = Tensor::arange(0i32, (side * side + 1) as i32, 256, d)?;
+    starts.realize()?;
+    let (flat, sum) = (x.reshape([side * side])?, segments::segment_sum());
+    let parts = x.reshape([side * side / 256, 256])?;
+    compare(d, "segment_sum", &|| sum.call(&[&flat, &starts]), &|| parts.sum([1]))?;
+    let product = product::product();
+    for dtype in [F32, BF16] {
+        let (x, w) = (numbers(&[side, side], dtype)?, numbers(&[side, side], dtype)?);
+        let name = format!("product {dtype}");
+        compare(d, &name, &|| product.call(&[&x, &w]), &|| x.matmul(&w))?;
+    }
+    let (heads, n) = if large { (24, 4096) } else { (2, 256) };
+    let qkv = numbers(&[1, heads, n, 64], BF16)?;
+    let flat = qkv.reshape([heads, n, 64])?;
+    let attention = attention::attention(64, true);
+    let method = || {
+        let options = Attention { causal: true, ..Attention::default() };
+        qkv.scaled_dot_product_attention(&qkv, &qkv, options)
+    };
+    compare(d, "attention bf16", &|| attention.call(&[&flat, &flat, &flat]), &method)
+}
