@@ -37,7 +37,7 @@ pub struct WgpuDevice {
     pub(crate) bind_groups: Arc<BindGroups>,
     pub(crate) traffic: Arc<TrafficCounter>,
     info: DeviceInfo,
-    caps: Caps,
+    pub(crate) caps: Caps,
     limits: wgpu::Limits,
     in_use: Arc<AtomicUsize>,
     next: AtomicU64,

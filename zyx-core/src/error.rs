@@ -5,11 +5,11 @@
 
 use crate::dtype::DType;
 use crate::hal::{CompileError, DeviceError};
+use crate::lang::LangError;
 use crate::origin;
 use crate::shape::Shape;
 use std::fmt;
 use std::panic::Location;
-use zyx_ir::lang::LangError;
 
 /// The result of a public call that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -34,6 +34,8 @@ const COMPILER: &[Layer] = &[
     ("legalize", &["caps", "decompose", "dtype", "error", "ir", "ops", "passes", "scalar"]),
     ("codegen", &["caps", "dtype", "error", "ir", "ops", "scalar"]),
     ("tune", &["caps", "dtype", "ir", "ops", "passes", "scalar", "threads"]),
+    // The language that kernels are written in. It clears away what its guards leave behind.
+    ("lang", &["caps", "dtype", "ir", "ops", "passes", "scalar"]),
     ("prepare", &["caps", "error", "ir", "legalize", "tune"]),
     // For the suites alone.
     ("testing", &["ir"]),
@@ -46,7 +48,7 @@ const CORE: &[Layer] = &[
     ("clock", &[]),
     ("origin", &[]),
     // An error of a device is an error of the caller's call.
-    ("error", &["dtype", "hal", "origin", "shape"]),
+    ("error", &["dtype", "hal", "lang", "origin", "shape"]),
     // Reading a pipe checks for interrupts.
     ("files", &["error", "hal"]),
     ("hal", &["cmath", "codegen", "dtype", "ir", "ops", "scalar", "threads"]),
@@ -70,13 +72,20 @@ const CORE: &[Layer] = &[
         ],
     ),
     // Graphs. Capturing reads tensors; what a node is knows the rule of an alias.
-    ("graph", &["dtype", "error", "lru", "ops", "origin", "runtime", "scalar", "shape", "tensor"]),
+    // Calls of kernels that programs write hold what was recorded.
+    (
+        "graph",
+        &[
+            "dtype", "error", "hal", "ir", "lang", "lru", "ops", "origin", "runtime", "scalar",
+            "shape", "tensor",
+        ],
+    ),
     // The cost model tells what a launch is predicted to take; a pass drops what lowering did not need.
     (
         "schedule",
         &[
-            "affine", "clock", "dtype", "error", "graph", "hal", "ir", "lru", "ops", "origin",
-            "passes", "runtime", "scalar", "shape", "tensor", "tune",
+            "affine", "clock", "dtype", "error", "graph", "hal", "ir", "lang", "lru", "ops",
+            "origin", "passes", "runtime", "scalar", "shape", "tensor", "tune",
         ],
     ),
     // Tensors. Realizing is the one call down into the scheduler; factorisations by groups of threads
@@ -84,8 +93,8 @@ const CORE: &[Layer] = &[
     (
         "tensor",
         &[
-            "dtype", "error", "graph", "hal", "ir", "lru", "ops", "origin", "runtime", "scalar",
-            "schedule", "shape", "threads",
+            "dtype", "error", "graph", "hal", "ir", "lang", "lru", "ops", "origin", "runtime",
+            "scalar", "schedule", "shape", "threads",
         ],
     ),
     ("autodiff", &["dtype", "error", "graph", "ops", "origin", "shape", "tensor"]),

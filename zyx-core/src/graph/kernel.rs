@@ -7,10 +7,10 @@ use super::{Graph, Node, NodeId};
 use crate::dtype::DType;
 use crate::hal::RawKernel;
 use crate::ir::interp::{Binding, Fault, InterpError, Options, Program};
+use crate::lang::{Argument, Fill, LangError, Recorded, Role, Site};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use zyx_ir::lang::{Argument, Fill, LangError, Recorded, Role, Site};
 
 /// One output of a kernel at given sizes.
 #[derive(Clone, Debug)]

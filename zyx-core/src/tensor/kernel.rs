@@ -6,6 +6,9 @@ use crate::error::{Error, Operands, Result};
 use crate::graph::{KernelCall, Op, RawCall};
 use crate::hal::{RawKernel, RawParam, lock};
 use crate::ir::{self, Access, Value};
+use crate::lang::{
+    Argument, Lang, Recorded, Role, SMALL, Setting, SizeExpr, Val, record, record_function,
+};
 use crate::runtime::{Device, WeakDevice};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -14,9 +17,6 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
-use zyx_ir::lang::{
-    Argument, Lang, Recorded, Role, SMALL, Setting, SizeExpr, Val, record, record_function,
-};
 
 /// A kernel written in [`lang`](crate::lang), which is called with tensors as a method is.
 ///
@@ -148,6 +148,12 @@ impl Kernel {
     }
 
     /// Its name, as [`Tensor::explain`] and the profiler have it.
+    ///
+    /// ```
+    /// # use zyx::kernel::{Kernel, Val};
+    /// let kernel = Kernel::elementwise("square", |x: &[Val]| x[0] * x[0]);
+    /// assert_eq!(kernel.name(), "square");
+    /// ```
     pub fn name(&self) -> &str {
         &self.0.name
     }
@@ -178,6 +184,25 @@ impl Kernel {
     }
 
     /// The kernel with another value of a parameter; see [`Lang::parameter`].
+    ///
+    /// ```
+    /// use zyx::Tensor;
+    /// use zyx::kernel::{Kernel, Lang};
+    /// # let device = zyx::runtime().device("reference")?;
+    /// let copy = Kernel::new("copy", |k: &Lang| {
+    ///     let n = k.size("n");
+    ///     let part = k.parameter("part", &[256, 64]);
+    ///     let (x, y) = (k.input("x", [n]), k.output("y", [n], zyx::DType::F32));
+    ///     k.groups([n.div_ceil(part)], 64, |g, [group]| {
+    ///         let first = group * part;
+    ///         g.each((n - first).minimum(part), |i| y.set(first + i, x.at(first + i)));
+    ///     });
+    /// });
+    /// let x = Tensor::new([1f32, 2.0], &device)?;
+    /// assert_eq!(copy.with_parameter("part", 64).call(&[&x])?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// assert!(copy.with_parameter("part", 65).call(&[&x]).is_err());
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
     #[must_use]
     pub fn with_parameter(&self, name: &str, value: usize) -> Kernel {
         let mut inner = (*self.0).clone();
@@ -376,6 +401,19 @@ impl Kernel {
     }
 
     /// The kernel as it is recorded for inputs of these dtypes on a device, as text of the IR.
+    ///
+    /// ```
+    /// use zyx::DType;
+    /// use zyx::kernel::{Kernel, Lang};
+    /// # let device = zyx::runtime().device("reference")?;
+    /// let double = Kernel::new("double", |k: &Lang| {
+    ///     let n = k.size("n");
+    ///     let (x, y) = (k.input("x", [n]), k.output("y", [n], DType::F32));
+    ///     k.each(n, |i| y.set(i, x.at(i) * 2.0));
+    /// });
+    /// assert!(double.to_text(&[DType::F32], &device)?.starts_with("kernel double"));
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As for [`Kernel::call`].

@@ -4,11 +4,11 @@ use super::Nest;
 use crate::graph::{KernelCall, NodeId};
 use crate::hal::Call;
 use crate::ir::{Access, Builder, LoopKind};
+use crate::lang::{Fill, Role};
 use crate::scalar::Scalar;
 use crate::schedule::item::{ScheduleItem, storage};
 use crate::schedule::lower::{Lowered, Var};
 use std::sync::Arc;
-use zyx_ir::lang::{Fill, Role};
 
 pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let graph = nest.graph;
