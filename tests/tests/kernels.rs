@@ -180,3 +180,22 @@ fn more_inputs_than_a_node_has_sources_are_kept_apart() -> Result<()> {
     assert_eq!(dot.call(&refs)?.to_vec::<f32>()?, [expected]);
     Ok(())
 }
+
+/// Independent kernels that are asked for at once share no launch in which their sizes would be mixed up.
+#[test]
+fn independent_kernels_keep_their_sizes() -> Result<()> {
+    let device = device();
+    let scaled = scaled();
+    let inputs: Vec<Tensor> =
+        [3usize, 50, 7].iter().map(|&n| numbers(&[n], &device)).collect::<Result<_>>()?;
+    let found: Vec<Tensor> = inputs.iter().map(|x| scaled.call(&[x])).collect::<Result<_>>()?;
+    Tensor::realize_all(found.iter())?;
+    for (x, y) in inputs.iter().zip(&found) {
+        assert_eq!(y.to_vec::<f32>()?, x.mul(3.0)?.to_vec::<f32>()?);
+    }
+    // An input that nobody holds: its memory is not the result's.
+    let y = scaled.call(&[&inputs[1].add(1.0)?])?.add(1.0)?;
+    let right = inputs[1].add(1.0)?.mul(3.0)?.add(1.0)?;
+    assert_eq!(y.to_vec::<f32>()?, right.to_vec::<f32>()?);
+    Ok(())
+}

@@ -144,6 +144,7 @@ fn replaced(
     caps: &Caps,
 ) -> Option<ScheduleItem> {
     match item {
+        ScheduleItem::Kernel(lowered) if lowered.kernel.has_extents() => None,
         ScheduleItem::Kernel(lowered) => {
             let [given, written] = positions(&lowered.params, [leaf, result])?;
             let kernel = merged(&lowered.kernel, &lowered.kernel, [given, written], caps)?;

@@ -159,7 +159,8 @@ impl Facts {
         if let ScheduleItem::Kernel(lowered) = item {
             let of = || OfKernel::of(&lowered.kernel, caps);
             facts.kernel = *known.entry(Arc::as_ptr(&lowered.kernel)).or_insert_with(of);
-            facts.alone = facts.kernel.bound;
+            // The scalars that say how long its buffers are would be others in a joint kernel.
+            facts.alone = facts.kernel.bound || lowered.kernel.has_extents();
         }
         facts
     }
