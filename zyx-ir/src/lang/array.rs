@@ -10,12 +10,12 @@ use crate::ops::BinaryOp;
 /// An array of a kernel being recorded: an argument, or storage of a thread or a group.
 #[derive(Clone)]
 pub struct Array<'k> {
-    k: &'k Lang,
-    storage: Value,
-    dtype: DType,
+    pub(super) k: &'k Lang,
+    pub(super) storage: Value,
+    pub(super) dtype: DType,
     /// Coordinates that are given already, with their extents.
-    fixed: Vec<(Val<'k>, Val<'k>)>,
-    extents: Vec<Val<'k>>,
+    pub(super) fixed: Vec<(Val<'k>, Val<'k>)>,
+    pub(super) extents: Vec<Val<'k>>,
 }
 
 /// Coordinates of an element: one value or literal, an array, a tuple or a list of them. An integer of any dtype serves.

@@ -398,7 +398,7 @@ fn prev_power_of_two(x: usize) -> usize {
 /// A group of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Group<'k> {
-    k: &'k Lang,
+    pub(super) k: &'k Lang,
 }
 
 impl<'k> Group<'k> {

@@ -33,6 +33,7 @@ mod array;
 mod control;
 mod finish;
 mod group;
+mod handle;
 mod size;
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ mod value;
 pub use array::{Array, Coordinates};
 pub use control::{Carried, Span, Var};
 pub use group::{Group, Space};
+pub use handle::{ArrayHandle, MatrixHandle, RowsHandle};
 pub use size::SizeExpr;
 pub use tile::{Matrix, Rows};
 pub use value::{Operand, Val};

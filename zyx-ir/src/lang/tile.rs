@@ -20,7 +20,7 @@ const SHARING: usize = 16;
 
 /// Which elements a thread has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Layout {
+pub(super) enum Layout {
     /// One thread has all.
     Whole,
     /// Threads in a grid of so many rows and columns: a thread has as many rows as there are for each row of the grid, side by side,
@@ -33,22 +33,22 @@ enum Layout {
 /// A matrix of literal extents, spread over the threads of a group.
 #[derive(Debug)]
 pub struct Matrix<'k> {
-    group: Group<'k>,
-    shape: [usize; 2],
-    dtype: DType,
-    layout: Layout,
+    pub(super) group: Group<'k>,
+    pub(super) shape: [usize; 2],
+    pub(super) dtype: DType,
+    pub(super) layout: Layout,
     /// Storage of a thread: one for all elements, or one for each row and column, or square.
-    parts: Vec<Value>,
+    pub(super) parts: Vec<Value>,
 }
 
 /// A value for each row of a [`Matrix`].
 #[derive(Clone, Debug)]
 pub struct Rows<'k> {
-    group: Group<'k>,
-    n: usize,
-    layout: Layout,
+    pub(super) group: Group<'k>,
+    pub(super) n: usize,
+    pub(super) layout: Layout,
     /// Storage for one row each, or for all.
-    parts: Vec<Array<'k>>,
+    pub(super) parts: Vec<Array<'k>>,
 }
 
 /// An element of a matrix that a thread has.
