@@ -130,6 +130,13 @@ impl Lang {
         kind: LoopKind,
         body: impl FnOnce(&[Val<'k>]),
     ) {
+        body(&self.open_loops(extents, kind));
+        self.close_loops(extents.len());
+    }
+
+    #[track_caller]
+    #[inline(never)]
+    fn open_loops<'k>(&'k self, extents: &[Val<'k>], kind: LoopKind) -> Vec<Val<'k>> {
         let mut at = Vec::new();
         for extent in extents {
             let extent = self.as_index(*extent);
@@ -140,8 +147,13 @@ impl Lang {
             });
             at.push(counter);
         }
-        body(&at);
-        for _ in extents {
+        at
+    }
+
+    #[track_caller]
+    #[inline(never)]
+    fn close_loops(&self, n: usize) {
+        for _ in 0..n {
             self.emit(|s| {
                 s.parallel.pop();
                 s.b.close();
@@ -174,6 +186,7 @@ impl Lang {
 
     /// The coordinates of a number in a space.
     #[track_caller]
+    #[inline(never)]
     fn digits<'k>(&'k self, number: Val<'k>, extents: &[Val<'k>]) -> Vec<Val<'k>> {
         let mut rest = number;
         let mut at: Vec<Val<'k>> = Vec::new();
@@ -426,6 +439,16 @@ impl<'k> Group<'k> {
     /// Records what threads do each for itself: with a barrier before it where shared storage was touched.
     #[track_caller]
     pub(super) fn phase<R>(self, what: &str, body: impl FnOnce() -> R) -> R {
+        let (touched, barrier) = self.begin_phase(what);
+        let result = self.k.alone(body);
+        self.end_phase(touched, barrier);
+        result
+    }
+
+    /// Whether shared storage was read and written, and the barrier for that.
+    #[track_caller]
+    #[inline(never)]
+    fn begin_phase(self, what: &str) -> ((bool, bool), Option<Value>) {
         let touched = {
             let mut state = self.k.state.borrow_mut();
             let alone = state.threads.as_ref().is_some_and(|threads| threads.alone);
@@ -438,8 +461,12 @@ impl<'k> Group<'k> {
             }
             touched.unwrap_or((false, false))
         };
-        let barrier = if touched.0 || touched.1 { self.k.meet() } else { None };
-        let result = self.k.alone(body);
+        (touched, if touched.0 || touched.1 { self.k.meet() } else { None })
+    }
+
+    /// Drops the barrier of a phase that did not need it.
+    #[inline(never)]
+    fn end_phase(self, touched: (bool, bool), barrier: Option<Value>) {
         let state = &mut *self.k.state.borrow_mut();
         if let (Some(barrier), Some(threads)) = (barrier, &mut state.threads) {
             let needed =
@@ -450,7 +477,6 @@ impl<'k> Group<'k> {
                 threads.written |= touched.1;
             }
         }
-        result
     }
 
     /// Runs the body once for each point of a space, its points spread over the threads.
@@ -472,14 +498,21 @@ impl<'k> Group<'k> {
         let Some(number) = self.number() else {
             return k.each_in_loops(extents, LoopKind::Parallel, body);
         };
+        body(&self.open_spread(extents, number));
+        k.emit(|s| s.b.close());
+    }
+
+    /// Opens the loop of a thread over its points.
+    #[track_caller]
+    #[inline(never)]
+    fn open_spread(self, extents: &[Val<'k>], number: Val<'k>) -> Vec<Val<'k>> {
+        let k = self.k;
         let threads = self.threads() as i64;
         let total = extents.iter().fold(k.index(1), |total, &extent| total * k.as_index(extent));
         let whole = total.literal().is_some_and(|n| n.to_i64() % threads == 0);
         let len = if whole { total / threads } else { (total - number + (threads - 1)) / threads };
         let turn = k.val(|s| s.b.open_loop(LoopKind::Serial, 0, len.value));
-        let at = turn * threads + number;
-        body(&k.digits(at, extents));
-        k.emit(|s| s.b.close());
+        k.digits(turn * threads + number, extents)
     }
 
     /// Combines a value for each number of a range by an associative operation, in an order that depends on the number of
@@ -515,6 +548,7 @@ impl<'k> Group<'k> {
 
     /// Combines the values that threads have; all get the result.
     #[track_caller]
+    #[inline(never)]
     pub(super) fn combine(self, op: BinaryOp, part: Val<'k>) -> Val<'k> {
         let (k, threads) = (self.k, self.threads());
         let Some(number) = self.number() else { return part };
@@ -733,6 +767,7 @@ impl Lang {
 
     /// The value of another thread of the subgroup.
     #[track_caller]
+    #[inline(never)]
     pub(super) fn shuffle<'k>(&'k self, kind: ShuffleKind, x: Val<'k>, lane: Val<'k>) -> Val<'k> {
         let lane = lane.cast(DType::I32);
         self.val(|s| {

@@ -232,13 +232,23 @@ impl<'k> Matrix<'k> {
         rows: [&Rows<'k>; N],
         f: impl Fn([Val<'k>; 2], Val<'k>, [Val<'k>; N]) -> Val<'k>,
     ) {
+        self.map_rows_of(&rows, &|at, x, of_row| f(at, x, std::array::from_fn(|i| of_row[i])));
+    }
+
+    /// As [`Matrix::map_rows`], of any number of values of a row.
+    #[track_caller]
+    pub fn map_rows_of(
+        &self,
+        rows: &[&Rows<'k>],
+        f: &dyn Fn([Val<'k>; 2], Val<'k>, &[Val<'k>]) -> Val<'k>,
+    ) {
         let k = self.k();
         k.primitive(|| {
             self.group.phase("map_rows", || {
                 self.held(&|held| {
                     let old = self.get(&held);
-                    let of_row = rows.map(|rows| rows.part(held.row, held.at[0]));
-                    self.put(&held, k.of_program(|| f(held.at, old, of_row)));
+                    let of_row = parts_of(rows, held.row, held.at[0]);
+                    self.put(&held, k.of_program(|| f(held.at, old, &of_row)));
                 });
             });
         });
@@ -251,13 +261,19 @@ impl<'k> Matrix<'k> {
         rows: [&Rows<'k>; N],
         f: impl Fn([Val<'k>; 2], Val<'k>, [Val<'k>; N]),
     ) {
+        self.each_of(&rows, &|at, x, of_row| f(at, x, std::array::from_fn(|i| of_row[i])));
+    }
+
+    /// As [`Matrix::each`], of any number of values of a row.
+    #[track_caller]
+    pub fn each_of(&self, rows: &[&Rows<'k>], f: &dyn Fn([Val<'k>; 2], Val<'k>, &[Val<'k>])) {
         let k = self.k();
         k.primitive(|| {
             self.group.phase("each", || {
                 self.held(&|held| {
                     let value = self.get(&held);
-                    let of_row = rows.map(|rows| rows.part(held.row, held.at[0]));
-                    k.of_program(|| f(held.at, value, of_row));
+                    let of_row = parts_of(rows, held.row, held.at[0]);
+                    k.of_program(|| f(held.at, value, &of_row));
                 });
             });
         });
@@ -301,7 +317,17 @@ impl<'k> Matrix<'k> {
         left: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
         right: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
     ) {
-        let (k, bounds) = (self.k(), steps.bounds(self.k()));
+        self.add_product_by(steps.bounds(self.k()), &left, &right);
+    }
+
+    #[track_caller]
+    fn add_product_by(
+        &self,
+        bounds: (Option<Val<'k>>, Val<'k>),
+        left: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
+        right: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
+    ) {
+        let k = self.k();
         k.primitive(|| {
             let start = bounds.0.unwrap_or_else(|| k.index(0));
             let steps = (start, bounds.1);
@@ -333,6 +359,16 @@ impl<'k> Matrix<'k> {
         matrix: &Matrix<'k>,
         dtype: DType,
         right: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
+    ) {
+        self.add_product_with(matrix, dtype, &right);
+    }
+
+    #[track_caller]
+    fn add_product_with(
+        &self,
+        matrix: &Matrix<'k>,
+        dtype: DType,
+        right: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
     ) {
         let k = self.k();
         let [rows, steps] = matrix.shape;
@@ -562,6 +598,12 @@ impl<'k> Squares<'k> {
     }
 }
 
+/// The values of a row that the thread has.
+#[track_caller]
+fn parts_of<'k>(rows: &[&Rows<'k>], row: usize, at: Val<'k>) -> Vec<Val<'k>> {
+    rows.iter().map(|rows| rows.part(row, at)).collect()
+}
+
 /// A value, or zero.
 fn masked<'k>(inside: Option<Val<'k>>, value: Val<'k>) -> Val<'k> {
     match inside {
@@ -664,14 +706,24 @@ impl<'k> Rows<'k> {
         others: [&Rows<'k>; N],
         f: impl Fn(Val<'k>, [Val<'k>; N]) -> Val<'k>,
     ) -> Rows<'k> {
+        self.map_of(&others, &|x, of_row| f(x, std::array::from_fn(|i| of_row[i])))
+    }
+
+    /// As [`Rows::map`], of any number of values of a row.
+    #[track_caller]
+    pub fn map_of(
+        &self,
+        others: &[&Rows<'k>],
+        f: &dyn Fn(Val<'k>, &[Val<'k>]) -> Val<'k>,
+    ) -> Rows<'k> {
         let k = self.group.lang();
         k.primitive(|| {
             let new = self.group.rows_like(self.n, self.layout, self.parts[0].dtype());
             self.group.phase("map", || {
                 self.held(&|row, at| {
-                    let of_row = others.map(|rows| rows.part(row, at));
+                    let of_row = parts_of(others, row, at);
                     let value = self.part(row, at);
-                    new.put(row, at, k.of_program(|| f(value, of_row)));
+                    new.put(row, at, k.of_program(|| f(value, &of_row)));
                 });
             });
             new
