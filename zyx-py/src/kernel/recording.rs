@@ -4,8 +4,10 @@
 //! another thread, is an exception. [`Recording::record`] is how each operation is recorded: it names the line of the program, and
 //! raises the first mistake there.
 
+use super::array::PyArray;
 use super::value::PyVal;
 use crate::arguments::{Number, index};
+use crate::dtype::PyDType;
 use crate::error::{caught, kernel_error, lang_error};
 use crate::lists::each;
 use crate::tensor::PyTensor;
@@ -18,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use zyx::DType;
 use zyx::internals::ir::Value;
-use zyx::kernel::{BinaryOp, Lang, Operand, Site, Span, Val};
+use zyx::kernel::{Array, BinaryOp, Lang, Operand, Site, Span, Val};
 
 thread_local! {
     static OPEN: RefCell<Vec<(Recording, Lang)>> = const { RefCell::new(Vec::new()) };
@@ -31,6 +33,9 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 /// The number of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Recording(u64);
+
+/// An operation to be recorded; gives an object of Python.
+pub(super) type Write<'a> = &'a mut dyn FnMut(&Step<'_, '_>) -> PyResult<Py<PyAny>>;
 
 /// A recording that is open until this is dropped.
 pub(super) struct Open(pub(super) Recording);
@@ -81,39 +86,19 @@ impl Recording {
         OPEN.with_borrow(of).filter(|k| !k.is_over())
     }
 
-    /// Records an operation of the line of Python that is running.
-    pub(super) fn record<T>(
-        self,
-        py: Python<'_>,
-        write: impl FnOnce(&Step<'_, '_>) -> PyResult<T>,
-    ) -> PyResult<T> {
-        let site = line(py)?;
-        self.record_at(py, site, write)
+    /// Records an operation of the line of Python that is running; gives the object that `write` gives. It is compiled once
+    /// for all operations.
+    pub(super) fn record(self, py: Python<'_>, write: Write<'_>) -> PyResult<Py<PyAny>> {
+        self.record_at(py, line(py)?, write)
     }
 
     /// Records an operation of a line.
-    pub(super) fn record_at<T>(
+    pub(super) fn record_at(
         self,
         py: Python<'_>,
         site: Site,
-        write: impl FnOnce(&Step<'_, '_>) -> PyResult<T>,
-    ) -> PyResult<T> {
-        let (mut write, mut result) = (Some(write), None);
-        self.recorded(py, site, &mut |step| {
-            if let Some(write) = write.take() {
-                result = Some(write(step)?);
-            }
-            Ok(())
-        })?;
-        result.ok_or_else(|| PyValueError::new_err("nothing was recorded"))
-    }
-
-    fn recorded(
-        self,
-        py: Python<'_>,
-        site: Site,
-        write: &mut dyn FnMut(&Step<'_, '_>) -> PyResult<()>,
-    ) -> PyResult<()> {
+        write: Write<'_>,
+    ) -> PyResult<Py<PyAny>> {
         let Some(k) = self.lang() else {
             let text = "a value of a kernel is used where that kernel is not being recorded";
             return Err(kernel_error(py, format!("{site}: {text}"), &site));
@@ -123,7 +108,7 @@ impl Recording {
         }
         k.set_site(Some(site.clone()));
         let step = Step { py, recording: self, k: &k, site, raised: RefCell::new(None) };
-        let mut result = Ok(());
+        let mut result = Ok(py.None());
         let ended = caught(py, || {
             result = write(&step);
             Ok(())
@@ -174,12 +159,12 @@ impl Recording {
         }
     }
 
-    /// One operand, or a tuple or list of them; and whether there is one alone.
-    pub(super) fn operands(self, object: &Bound<'_, PyAny>) -> PyResult<(Vec<Arg>, bool)> {
-        if object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>() {
-            return Ok((each(object, |x| self.operand(&x))?, false));
+    /// One operand, or a tuple or list of them.
+    pub(super) fn operands(self, object: &Bound<'_, PyAny>) -> PyResult<Vec<Arg>> {
+        match is_list(object) {
+            true => each(object, |x| self.operand(&x)),
+            false => Ok(vec![self.operand(object)?]),
         }
-        Ok((vec![self.operand(object)?], true))
     }
 
     /// What a loop runs over: an end, a pair of start and end, or a `range` of step 1.
@@ -191,7 +176,7 @@ impl Recording {
             let end = |name| self.operand(&object.getattr(name)?);
             return Ok(SpanArg { start: Some(end("start")?), end: end("stop")? });
         }
-        match *self.operands(object)?.0 {
+        match *self.operands(object)? {
             [end] => Ok(SpanArg { start: None, end }),
             [start, end] => Ok(SpanArg { start: Some(start), end }),
             _ => Err(PyTypeError::new_err("a loop runs over a number, or a pair of start and end")),
@@ -233,6 +218,11 @@ impl<'k> Span<'k> for SpanArg {
     }
 }
 
+/// Whether an object is a tuple or list.
+pub(super) fn is_list(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>()
+}
+
 /// A binary operation of the table by its name.
 pub(super) fn operation(name: &str) -> PyResult<BinaryOp> {
     BinaryOp::from_name(name).ok_or_else(|| {
@@ -253,13 +243,32 @@ pub(super) struct Step<'k, 'py> {
 
 impl<'k> Step<'k, '_> {
     /// Values as a tuple of Python.
-    pub(super) fn objects(&self, values: &[Val<'k>]) -> PyResult<Py<PyTuple>> {
+    pub(super) fn objects(&self, values: &[Val<'k>]) -> PyResult<Py<PyAny>> {
         let objects = values.iter().map(|value| self.object(*value));
-        Ok(PyTuple::new(self.py, objects.collect::<Vec<_>>())?.unbind())
+        let objects = objects.collect::<PyResult<Vec<_>>>()?;
+        Ok(PyTuple::new(self.py, objects)?.into_any().unbind())
     }
 
-    pub(super) fn object(&self, value: Val<'k>) -> PyVal {
-        PyVal { recording: self.recording, value: value.id() }
+    /// A value as an object of Python.
+    pub(super) fn object(&self, value: Val<'k>) -> PyResult<Py<PyAny>> {
+        let value = PyVal { recording: self.recording, value: value.id() };
+        Ok(Py::new(self.py, value)?.into_any())
+    }
+
+    /// An array as an object of Python.
+    pub(super) fn array(&self, array: &Array<'k>) -> PyResult<Py<PyAny>> {
+        let array = PyArray { recording: self.recording, handle: array.handle() };
+        Ok(Py::new(self.py, array)?.into_any())
+    }
+
+    /// A dtype as an object of Python.
+    pub(super) fn dtype(&self, dtype: DType) -> PyResult<Py<PyAny>> {
+        Ok(Py::new(self.py, PyDType(dtype))?.into_any())
+    }
+
+    /// The result of an operation that gives nothing.
+    pub(super) fn none(&self) -> PyResult<Py<PyAny>> {
+        Ok(self.py.None())
     }
 
     /// Operands as indices, where they are numbers.
@@ -273,7 +282,12 @@ impl<'k> Step<'k, '_> {
         object: &Bound<'_, PyAny>,
         dtype: Option<DType>,
     ) -> PyResult<Val<'k>> {
-        match (self.recording.operand(object)?, dtype) {
+        self.typed(self.recording.operand(object)?, dtype)
+    }
+
+    /// The value of an operand: of a number only where its dtype is known.
+    pub(super) fn typed(&self, operand: Arg, dtype: Option<DType>) -> PyResult<Val<'k>> {
+        match (operand, dtype) {
             (Arg::Value(value), _) => Ok(self.k.val_of(value)),
             (number, Some(dtype)) => Ok(number.val(self.k, dtype)),
             (_, None) => Err(PyTypeError::new_err(
@@ -297,7 +311,7 @@ impl<'k> Step<'k, '_> {
         let called = || {
             let mut arguments: Vec<Py<PyAny>> = first.into_iter().collect();
             for &value in values {
-                arguments.push(Py::new(self.py, self.object(value))?.into_any());
+                arguments.push(self.object(value)?);
             }
             f.call1(PyTuple::new(self.py, arguments)?)
         };

@@ -1,13 +1,14 @@
 //! `zyx.lang.Val`: values of a kernel that is being recorded, with operators.
 
 use super::recording::{Arg, Recording, Step, line, operation};
-use crate::dtype::{DTypeArg, PyDType};
+use crate::dtype::DTypeArg;
 use crate::error::at_site;
+use crate::tensor::PyTensor;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use zyx::internals::ir::Value;
-use zyx::kernel::{BinaryOp, UnaryOp, Val};
+use zyx::kernel::{Operand, UnaryOp, Val};
 
 /// A value of a kernel that is being recorded: a scalar of some dtype.
 #[pyclass(name = "Val", module = "zyx.lang", frozen)]
@@ -17,54 +18,44 @@ pub(crate) struct PyVal {
     pub(super) value: Value,
 }
 
+type Object = PyResult<Py<PyAny>>;
 type Binary = for<'k> fn(Val<'k>, Val<'k>) -> Val<'k>;
+type Map<'a> = &'a mut dyn for<'k> FnMut(&Step<'k, '_>, Val<'k>) -> PyResult<Val<'k>>;
 
 impl PyVal {
-    fn step(
-        self,
-        py: Python<'_>,
-        write: &mut dyn for<'k> FnMut(&Step<'k, '_>, Val<'k>) -> PyResult<Val<'k>>,
-    ) -> PyResult<PyVal> {
-        self.recording.record(py, |step| {
-            let value = write(step, step.k.val_of(self.value))?;
-            Ok(step.object(value))
+    /// Records what makes another value of this one.
+    fn step(self, py: Python<'_>, map: Map<'_>) -> Object {
+        self.recording.record(py, &mut |step| {
+            let value = map(step, step.k.val_of(self.value))?;
+            step.object(value)
         })
     }
 
-    fn map(self, py: Python<'_>, f: for<'k> fn(Val<'k>) -> Val<'k>) -> PyResult<PyVal> {
+    fn map(self, py: Python<'_>, f: for<'k> fn(Val<'k>) -> Val<'k>) -> Object {
         self.step(py, &mut |_, value| Ok(f(value)))
     }
 
     /// A function of this and another operand.
-    fn with(self, other: &Bound<'_, PyAny>, f: Binary) -> PyResult<PyVal> {
+    fn with(self, other: &Bound<'_, PyAny>, f: Binary) -> Object {
         self.step(other.py(), &mut |step, value| {
             Ok(f(value, step.value(other, Some(value.dtype()))?))
         })
     }
 
-    /// An operator: as [`PyVal::with`], and Python asks the other operand where this class does not know it.
-    fn operator(
-        self,
-        other: &Bound<'_, PyAny>,
-        is_reflected: bool,
-        f: Binary,
-    ) -> PyResult<Py<PyAny>> {
+    /// An operator: Python asks the other operand where this class does not know it.
+    fn operator(self, other: &Bound<'_, PyAny>, is_reflected: bool, f: Binary) -> Object {
         let py = other.py();
-        let other = match self.recording.operand(other) {
-            Ok(other) => other,
-            Err(error)
-                if error.is_instance_of::<PyTypeError>(py)
-                    && other.cast::<crate::tensor::PyTensor>().is_err() =>
-            {
+        let is_tensor = other.is_instance_of::<PyTensor>();
+        let operand = match self.recording.operand(other) {
+            Err(error) if error.is_instance_of::<PyTypeError>(py) && !is_tensor => {
                 return Ok(py.NotImplemented());
             }
-            Err(error) => return Err(error),
+            operand => operand?,
         };
-        let value = self.step(py, &mut |step, value| {
-            let other = zyx::kernel::Operand::val(other, step.k, value.dtype());
+        self.step(py, &mut |step, value| {
+            let other = operand.val(step.k, value.dtype());
             Ok(if is_reflected { f(other, value) } else { f(value, other) })
-        })?;
-        Ok(Py::new(py, value)?.into_any())
+        })
     }
 }
 
@@ -103,7 +94,7 @@ macro_rules! unary_methods {
     ($($name:ident)*) => {
         #[pymethods]
         impl PyVal {
-            $(fn $name(&self, py: Python<'_>) -> PyResult<PyVal> {
+            $(fn $name(&self, py: Python<'_>) -> Object {
                 self.map(py, |x| x.$name())
             })*
         }
@@ -119,7 +110,7 @@ macro_rules! binary_methods {
     ($($name:ident)*) => {
         #[pymethods]
         impl PyVal {
-            $(fn $name(&self, other: &Bound<'_, PyAny>) -> PyResult<PyVal> {
+            $(fn $name(&self, other: &Bound<'_, PyAny>) -> Object {
                 self.with(other, |x, y| x.$name(y))
             })*
         }
@@ -130,91 +121,91 @@ binary_methods! { pow atan2 maximum minimum lt le eq ne gt ge div_ceil }
 
 #[pymethods]
 impl PyVal {
-    fn __add__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __add__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, false, |x, y| x + y)
     }
 
-    fn __radd__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __radd__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, true, |x, y| x + y)
     }
 
-    fn __sub__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __sub__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, false, |x, y| x - y)
     }
 
-    fn __rsub__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __rsub__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, true, |x, y| x - y)
     }
 
-    fn __mul__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __mul__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, false, |x, y| x * y)
     }
 
-    fn __rmul__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __rmul__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, true, |x, y| x * y)
     }
 
-    fn __truediv__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __truediv__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, false, quotient)
     }
 
-    fn __rtruediv__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __rtruediv__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, true, quotient)
     }
 
-    fn __floordiv__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __floordiv__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, false, floor_quotient)
     }
 
-    fn __rfloordiv__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __rfloordiv__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, true, floor_quotient)
     }
 
-    fn __mod__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __mod__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, false, floor_rest)
     }
 
-    fn __rmod__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __rmod__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, true, floor_rest)
     }
 
-    fn __and__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __and__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, false, |x, y| x & y)
     }
 
-    fn __rand__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __rand__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, true, |x, y| x & y)
     }
 
-    fn __or__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __or__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, false, |x, y| x | y)
     }
 
-    fn __ror__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __ror__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, true, |x, y| x | y)
     }
 
-    fn __xor__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __xor__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, false, |x, y| x ^ y)
     }
 
-    fn __rxor__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __rxor__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, true, |x, y| x ^ y)
     }
 
-    fn __lshift__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __lshift__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, false, |x, y| x << y)
     }
 
-    fn __rlshift__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __rlshift__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, true, |x, y| x << y)
     }
 
-    fn __rshift__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __rshift__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, false, |x, y| x >> y)
     }
 
-    fn __rrshift__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn __rrshift__(&self, other: &Bound<'_, PyAny>) -> Object {
         self.operator(other, true, |x, y| x >> y)
     }
 }
@@ -229,59 +220,45 @@ impl PyVal {
 
     /// Its dtype.
     #[getter]
-    fn dtype(&self, py: Python<'_>) -> PyResult<PyDType> {
-        self.recording.record(py, |step| Ok(PyDType(step.k.val_of(self.value).dtype())))
+    fn dtype(&self, py: Python<'_>) -> Object {
+        self.recording.record(py, &mut |step| step.dtype(step.k.val_of(self.value).dtype()))
     }
 
     /// Its dtype where it is a float, else `float32`.
     #[getter]
-    fn float_dtype(&self, py: Python<'_>) -> PyResult<PyDType> {
-        self.recording.record(py, |step| Ok(PyDType(step.k.val_of(self.value).float_dtype())))
+    fn float_dtype(&self, py: Python<'_>) -> Object {
+        self.recording.record(py, &mut |step| step.dtype(step.k.val_of(self.value).float_dtype()))
     }
 
     /// The same value in another dtype.
-    fn cast(&self, py: Python<'_>, dtype: DTypeArg) -> PyResult<PyVal> {
+    fn cast(&self, py: Python<'_>, dtype: DTypeArg) -> Object {
         self.step(py, &mut |_, value| Ok(value.cast(dtype.or(value.dtype()))))
     }
 
     /// The bits as a dtype of equal width.
-    fn bitcast(&self, py: Python<'_>, dtype: DTypeArg) -> PyResult<PyVal> {
+    fn bitcast(&self, py: Python<'_>, dtype: DTypeArg) -> Object {
         self.step(py, &mut |_, value| Ok(value.bitcast(dtype.or(value.dtype()))))
     }
 
     /// The value within bounds.
-    fn clamp(
-        &self,
-        py: Python<'_>,
-        min: &Bound<'_, PyAny>,
-        max: &Bound<'_, PyAny>,
-    ) -> PyResult<PyVal> {
-        self.step(py, &mut |step, value| {
+    fn clamp(&self, min: &Bound<'_, PyAny>, max: &Bound<'_, PyAny>) -> Object {
+        self.step(min.py(), &mut |step, value| {
             let dtype = Some(value.dtype());
             Ok(value.clamp(step.value(min, dtype)?, step.value(max, dtype)?))
         })
     }
 
     /// `self * y + z`, rounded once where the device can.
-    fn mul_add(
-        &self,
-        py: Python<'_>,
-        y: &Bound<'_, PyAny>,
-        z: &Bound<'_, PyAny>,
-    ) -> PyResult<PyVal> {
-        self.step(py, &mut |step, value| {
+    fn mul_add(&self, y: &Bound<'_, PyAny>, z: &Bound<'_, PyAny>) -> Object {
+        self.step(y.py(), &mut |step, value| {
             let dtype = Some(value.dtype());
             Ok(value.mul_add(step.value(y, dtype)?, step.value(z, dtype)?))
         })
     }
 
     /// `x` where this bool holds, else `y`. One of both may be a number.
-    pub(super) fn select(
-        &self,
-        py: Python<'_>,
-        x: &Bound<'_, PyAny>,
-        y: &Bound<'_, PyAny>,
-    ) -> PyResult<PyVal> {
+    pub(super) fn select(&self, x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> Object {
+        let py = x.py();
         let [x, y] = [self.recording.operand(x)?, self.recording.operand(y)?];
         if matches!([x, y], [Arg::Number(_), Arg::Number(_)]) {
             let text = "`select` of two numbers: make a value of one by `k.value(x, dtype)`";
@@ -291,37 +268,29 @@ impl PyVal {
     }
 
     /// A unary operation by its name.
-    fn unary(&self, py: Python<'_>, op: &str) -> PyResult<PyVal> {
+    fn unary(&self, py: Python<'_>, op: &str) -> Object {
         let op = UnaryOp::from_name(op)
             .ok_or_else(|| PyValueError::new_err(format!("'{op}' is no unary operation")))?;
         self.step(py, &mut |_, value| Ok(value.unary(op)))
     }
 
     /// A binary operation by its name.
-    fn binary(&self, op: &str, other: &Bound<'_, PyAny>) -> PyResult<PyVal> {
-        let op: BinaryOp = operation(op)?;
+    fn binary(&self, op: &str, other: &Bound<'_, PyAny>) -> Object {
+        let op = operation(op)?;
         self.step(other.py(), &mut |step, value| {
             Ok(value.binary(op, step.value(other, Some(value.dtype()))?))
         })
     }
 
-    fn __pow__(
-        &self,
-        other: &Bound<'_, PyAny>,
-        _modulo: &Bound<'_, PyAny>,
-    ) -> PyResult<Py<PyAny>> {
+    fn __pow__(&self, other: &Bound<'_, PyAny>, _modulo: &Bound<'_, PyAny>) -> Object {
         self.operator(other, false, |x, y| x.pow(y))
     }
 
-    fn __rpow__(
-        &self,
-        other: &Bound<'_, PyAny>,
-        _modulo: &Bound<'_, PyAny>,
-    ) -> PyResult<Py<PyAny>> {
+    fn __rpow__(&self, other: &Bound<'_, PyAny>, _modulo: &Bound<'_, PyAny>) -> Object {
         self.operator(other, true, |x, y| x.pow(y))
     }
 
-    fn __neg__(&self, py: Python<'_>) -> PyResult<PyVal> {
+    fn __neg__(&self, py: Python<'_>) -> Object {
         self.map(py, |x| -x)
     }
 
@@ -329,15 +298,15 @@ impl PyVal {
         *self
     }
 
-    fn __abs__(&self, py: Python<'_>) -> PyResult<PyVal> {
+    fn __abs__(&self, py: Python<'_>) -> Object {
         self.map(py, |x| x.abs())
     }
 
-    fn __invert__(&self, py: Python<'_>) -> PyResult<PyVal> {
+    fn __invert__(&self, py: Python<'_>) -> Object {
         self.map(py, |x| !x)
     }
 
-    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
+    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> Object {
         let f: Binary = match op {
             CompareOp::Lt => |x, y| x.lt(y),
             CompareOp::Le => |x, y| x.le(y),
@@ -354,16 +323,18 @@ impl PyVal {
                     `condition.select(x, y)`. Python's `if`, `while`, `and`, `or`, `not`, `max` and `min` ask for it; `&`, `|`, \
                     `~`, `x.maximum(y)` and `x.minimum(y)` record";
         let site = line(py)?;
-        let failed = self.recording.record(py, |step| {
+        let failed = self.recording.record(py, &mut |step| {
             step.k.fail(text);
-            Ok(())
+            step.none()
         });
         let text = failed.err().map(|error| error.value(py).to_string()).unwrap_or_default();
         Err(at_site(py, PyTypeError::new_err(text), &site))
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let text = self.recording.record(py, |step| Ok(format!("{:?}", step.k.val_of(self.value))));
-        text.unwrap_or_else(|_| "a value of a kernel that was recorded".to_owned())
+        match self.dtype(py) {
+            Ok(dtype) => format!("{} of a kernel: {dtype}", self.value),
+            Err(_) => "a value of a kernel that was recorded".to_owned(),
+        }
     }
 }
