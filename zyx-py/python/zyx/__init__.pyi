@@ -15,6 +15,8 @@ from . import onnx as onnx
 from . import special as special
 from . import nn as nn
 from . import optim as optim
+from ._kernel import Kernel as Kernel
+from ._kernel import kernel as kernel
 # Written by tools/python_stubs.py from here
 
 from ._core import AxisError as AxisError
