@@ -25,6 +25,7 @@ from ._core import DTypeError as DTypeError
 from ._core import Device as Device
 from ._core import GgufFile as GgufFile
 from ._core import Jit as Jit
+from ._core import KernelError as KernelError
 from ._core import OutOfMemoryError as OutOfMemoryError
 from ._core import Parameter as Parameter
 from ._core import Plateau as Plateau
@@ -87,6 +88,7 @@ from . import testing as testing
 from . import types as types
 from . import version as version
 from . import amp as amp
+from . import lang as lang
 from ._types import BFloat16Tensor as BFloat16Tensor
 from ._types import BoolTensor as BoolTensor
 from ._types import ByteTensor as ByteTensor
