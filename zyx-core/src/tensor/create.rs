@@ -85,7 +85,13 @@ impl Tensor {
         shape: impl Into<Shape>,
         device: &Device,
     ) -> Result<Tensor> {
-        let shape = shape.into();
+        Tensor::of_bytes(bytes, dtype, shape.into(), device)
+    }
+
+    /// Compiled once, not for each kind of argument.
+    #[track_caller]
+    #[inline(never)]
+    fn of_bytes(bytes: &[u8], dtype: DType, shape: Shape, device: &Device) -> Result<Tensor> {
         let expected = shape.checked_numel().and_then(|n| n.checked_mul(dtype.size()));
         if expected != Some(bytes.len()) || shape.rank() > Shape::MAX_RANK {
             let reason = format!("{} bytes are not a {dtype} tensor of shape {shape}", bytes.len());
