@@ -23,7 +23,11 @@ const EXCEPTIONS: [(&str, [&str; 2], &str); 5] = [
     ("DTypeError", ["TypeError", "RuntimeError"], "Dtypes that an operation is not defined on."),
     ("AxisError", ["IndexError", "ValueError"], "An axis that a tensor does not have."),
     ("OutOfMemoryError", ["MemoryError", "RuntimeError"], "A device without memory left."),
-    ("KernelError", ["ValueError", "RuntimeError"], "A kernel of `zyx.kernel` that is wrong, at `filename` and `lineno`."),
+    (
+        "KernelError",
+        ["ValueError", "RuntimeError"],
+        "A kernel of `zyx.kernel` that is wrong, at `filename` and `lineno`.",
+    ),
 ];
 
 static CLASSES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
@@ -84,9 +88,8 @@ pub(crate) fn lang_error(py: Python<'_>, error: &LangError) -> PyErr {
 /// An exception with a line of Python as its attributes.
 pub(crate) fn at_site(py: Python<'_>, error: PyErr, site: &Site) -> PyErr {
     let value = error.value(py);
-    let set = value
-        .setattr("filename", &*site.file)
-        .and_then(|()| value.setattr("lineno", site.line));
+    let set =
+        value.setattr("filename", &*site.file).and_then(|()| value.setattr("lineno", site.line));
     set.err().unwrap_or(error)
 }
 

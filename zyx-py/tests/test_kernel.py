@@ -735,3 +735,18 @@ def test_other_mistakes():
         softmax()
     with pytest.raises(ValueError, match="axes"):
         softmax(zyx.ones(3))
+
+
+@pytest.mark.parametrize("documented", [zyx.kernel, zyx.Kernel.gradient])
+def test_examples_of_the_documentation_run(documented):
+    text = inspect.getdoc(documented)
+    blocks, kept = [], []
+    for line in [*text.splitlines(), "end"]:
+        if line.startswith("    ") or (kept and not line):
+            kept.append(line[4:])
+        elif kept:
+            blocks.append("\n".join(kept))
+            kept = []
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "documentation", "exec"), {"zyx": zyx, "double": zyx.kernel(double.__wrapped__)})

@@ -1,4 +1,4 @@
-//! `zyx.lang.Array` and `zyx.lang.Var`: arguments of a kernel, storage of its own, and variables.
+//! `zyx.lang.Array` and `zyx.lang.Var`: arguments and storage of a kernel, and variables.
 
 use super::recording::{Recording, Step, operation};
 use super::value::PyVal;

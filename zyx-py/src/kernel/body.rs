@@ -9,7 +9,7 @@ use crate::lists::each;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyInt;
+use pyo3::types::{PyInt, PyTuple};
 use zyx::kernel::{Array, Operand, Site, Val};
 use zyx::{DType, Scalar};
 
@@ -31,7 +31,7 @@ pub(crate) struct PyBody {
     kind: Kind,
 }
 
-/// What the function of a body runs in.
+/// The loop, condition or group that the function of a body runs in.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// Independent iterations.
@@ -98,9 +98,7 @@ impl PyLang {
     /// Declares an argument.
     fn declare(self, shape: Any<'_, '_>, declare: Declare<'_>) -> Object {
         let operands = self.0.operands(shape)?;
-        self.record(shape.py(), &mut |step| {
-            step.array(&declare(step, &step.indices(&operands)))
-        })
+        self.record(shape.py(), &mut |step| step.array(&declare(step, &step.indices(&operands))))
     }
 
     fn body(self, py: Python<'_>, kind: Kind) -> PyResult<PyBody> {
@@ -117,9 +115,12 @@ impl PyLang {
 
     /// Several sizes.
     #[pyo3(signature = (*names))]
-    fn sizes(&self, py: Python<'_>, names: Vec<String>) -> Object {
-        self.record(py, &mut |step| {
-            let sizes: Vec<Val<'_>> = names.iter().map(|name| step.k.size(name)).collect();
+    fn sizes(&self, names: &Bound<'_, PyTuple>) -> Object {
+        self.record(names.py(), &mut |step| {
+            let mut sizes = Vec::new();
+            for name in names {
+                sizes.push(step.k.size(name.extract()?));
+            }
             step.objects(&sizes)
         })
     }
@@ -193,7 +194,12 @@ impl PyLang {
     }
 
     /// Runs one function or another.
-    fn when_else(&self, condition: Any<'_, '_>, then: Any<'_, '_>, otherwise: Any<'_, '_>) -> Object {
+    fn when_else(
+        &self,
+        condition: Any<'_, '_>,
+        then: Any<'_, '_>,
+        otherwise: Any<'_, '_>,
+    ) -> Object {
         self.record(condition.py(), &mut |step| {
             let condition = step.value(condition, Some(DType::Bool))?;
             step.k.when_else(condition, || step.run(then, &[]), || step.run(otherwise, &[]));

@@ -69,7 +69,8 @@ impl PyGroup {
     /// Storage that all threads of the group see, not initialised.
     fn shared(&self, shape: Any<'_, '_>, dtype: DTypeArg) -> Object {
         let (extents, dtype) = (extents(shape)?, dtype.or(DType::F32));
-        self.0.record(shape.py(), &mut |step| step.array(&of(step)?.shared_of_shape(&extents, dtype)))
+        self.0
+            .record(shape.py(), &mut |step| step.array(&of(step)?.shared_of_shape(&extents, dtype)))
     }
 
     /// A matrix of zeros, spread over the threads. Extents are powers of two.
@@ -115,7 +116,12 @@ impl PyMatrix {
     }
 
     /// Calls a function for each element, with its coordinates and values of its row.
-    pub(super) fn elements(&self, step: &Step<'_, '_>, rows: &[PyRows], f: Any<'_, '_>) -> PyResult<()> {
+    pub(super) fn elements(
+        &self,
+        step: &Step<'_, '_>,
+        rows: &[PyRows],
+        f: Any<'_, '_>,
+    ) -> PyResult<()> {
         of(step)?;
         let rows = rows_of(step, rows)?;
         let each = |[i, j]: [_; 2], x, rows: &[_]| step.run(f, &[&[i, j, x], rows].concat());
@@ -129,7 +135,9 @@ impl PyMatrix {
     /// Its extents.
     #[getter]
     fn shape(&self, py: Python<'_>) -> Object {
-        self.record(py, &mut |step, matrix| <(usize, usize)>::from(matrix.shape()).into_py_any(step.py))
+        self.record(py, &mut |step, matrix| {
+            <(usize, usize)>::from(matrix.shape()).into_py_any(step.py)
+        })
     }
 
     /// The dtype of its elements.

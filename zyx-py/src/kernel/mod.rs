@@ -19,6 +19,7 @@ use crate::tensor::PyTensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+pub(crate) use recording::line;
 use recording::{Arg, Open};
 use value::PyVal;
 use zyx::internals::hal::fork;
@@ -135,9 +136,9 @@ impl PyKernel {
     #[new]
     fn make(name: &str, function: Py<PyAny>, elementwise: bool) -> PyKernel {
         PyKernel(match elementwise {
-            true => {
-                Kernel::elementwise(name, move |values: &[Val<'_>]| record_elements(values, &function))
-            }
+            true => Kernel::elementwise(name, move |values: &[Val<'_>]| {
+                record_elements(values, &function)
+            }),
             false => Kernel::new(name, move |k: &Lang| record_kernel(k, &function)),
         })
     }
@@ -177,14 +178,19 @@ impl PyKernel {
         detached(tensors.py(), || self.0.check(&inputs))
     }
 
-    fn text(&self, py: Python<'_>, dtypes: Vec<DTypeArg>, device: Option<DeviceArg>) -> PyResult<String> {
+    fn text(
+        &self,
+        py: Python<'_>,
+        dtypes: Vec<DTypeArg>,
+        device: Option<DeviceArg>,
+    ) -> PyResult<String> {
         let device = device.unwrap_or_default().open()?;
         let dtypes: Vec<DType> = dtypes.into_iter().map(|dtype| dtype.or(DType::F32)).collect();
         caught(py, || self.0.to_text(&dtypes, &device))
     }
 }
 
-/// What the gradient rule of a kernel is given.
+/// The argument of a kernel's gradient rule.
 #[pyclass(name = "KernelGradient", module = "zyx.lang", frozen, get_all)]
 #[derive(Debug)]
 pub(crate) struct PyKernelGradient {

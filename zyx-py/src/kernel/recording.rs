@@ -15,7 +15,6 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use zyx::DType;
@@ -25,8 +24,11 @@ use zyx::kernel::{Array, BinaryOp, Lang, Operand, Site, Span, Val};
 thread_local! {
     static OPEN: RefCell<Vec<(Recording, Lang)>> = const { RefCell::new(Vec::new()) };
     /// Names of files, and whether each is a file of this package.
-    static FILES: RefCell<HashMap<String, (Arc<str>, bool)>> = RefCell::new(HashMap::new());
+    static FILES: RefCell<Vec<(Arc<str>, bool)>> = const { RefCell::new(Vec::new()) };
 }
+
+/// Names of files that are kept for a thread: those of a program, and some cells of a notebook.
+const MAX_FILES: usize = 64;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -55,7 +57,7 @@ impl Drop for Open {
 }
 
 /// The line of the nearest function of Python that is not of this package.
-pub(super) fn line(py: Python<'_>) -> PyResult<Site> {
+pub(crate) fn line(py: Python<'_>) -> PyResult<Site> {
     let mut frame = py.import("sys")?.call_method0("_getframe")?;
     loop {
         let name = frame.getattr("f_code")?.getattr("co_filename")?;
@@ -69,12 +71,19 @@ pub(super) fn line(py: Python<'_>) -> PyResult<Site> {
 }
 
 fn file(py: Python<'_>, name: &str) -> PyResult<(Arc<str>, bool)> {
-    if let Some(known) = FILES.with_borrow(|files| files.get(name).cloned()) {
+    let known = |files: &Vec<(Arc<str>, bool)>| files.iter().find(|x| *x.0 == *name).cloned();
+    if let Some(known) = FILES.with_borrow(known) {
         return Ok(known);
     }
     let package: String = py.import("zyx")?.getattr("__path__")?.get_item(0)?.extract()?;
     let new = (Arc::from(name), name.starts_with(&package));
-    FILES.with_borrow_mut(|files| files.insert(name.to_owned(), new.clone()));
+    FILES.with_borrow_mut(|files| {
+        // Cells of a notebook are files each.
+        if files.len() == MAX_FILES {
+            files.clear();
+        }
+        files.push(new.clone());
+    });
     Ok(new)
 }
 
@@ -167,7 +176,7 @@ impl Recording {
         }
     }
 
-    /// What a loop runs over: an end, a pair of start and end, or a `range` of step 1.
+    /// The range of a loop: an end, a pair of start and end, or a `range` of step 1.
     pub(super) fn span(self, object: &Bound<'_, PyAny>) -> PyResult<SpanArg> {
         if object.get_type().name()?.to_string_lossy() == "range" {
             if object.getattr("step")?.extract::<i64>()? != 1 {
@@ -205,7 +214,7 @@ impl<'k> Operand<'k> for Arg {
     }
 }
 
-/// What a loop runs over.
+/// The range of a loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpanArg {
     start: Option<Arg>,
