@@ -202,15 +202,22 @@ fn given<T>(py: Python<'_>, result: std::thread::Result<Result<T>>) -> PyResult<
     raise_waiting(py)?;
     match result {
         Ok(Ok(x)) => Ok(x),
-        Ok(Err(error)) => {
-            // The work may have ended for a signal, whose handler runs now that no lock is held.
-            py.check_signals()?;
-            Err(exception(py, error))
-        }
+        Ok(Err(error)) => Err(refused(py, error)),
         Err(panic) => Err(PyRuntimeError::new_err(message(&*panic))),
     }
 }
 
+/// The exception of a call that ended with an error.
+#[inline(never)]
+fn refused(py: Python<'_>, error: Error) -> PyErr {
+    // The work may have ended for a signal, whose handler runs now that no lock is held.
+    match py.check_signals() {
+        Ok(()) => exception(py, error),
+        Err(raised) => raised,
+    }
+}
+
+#[inline(never)]
 fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");

@@ -496,11 +496,17 @@ impl Tensor {
     /// When an axis is out of range or repeated.
     #[track_caller]
     pub fn flip(&self, axes: impl super::Axes) -> Result<Tensor> {
-        let axes = self.axes("flip", axes)?;
+        Ok(self.flip_of(self.axes("flip", axes)?))
+    }
+
+    /// Compiled once, not for each kind of argument.
+    #[track_caller]
+    #[inline(never)]
+    fn flip_of(&self, axes: u16) -> Tensor {
         if axes == 0 {
-            return Ok(self.clone());
+            return self.clone();
         }
-        Ok(Tensor::pending(Op::Flip { axes }, [self], self.shape().clone(), self.dtype()))
+        Tensor::pending(Op::Flip { axes }, [self], self.shape().clone(), self.dtype())
     }
 
     /// The same values on another device. Like every operation it is lazy: the values move when the

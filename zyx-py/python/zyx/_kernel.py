@@ -2,6 +2,7 @@
 
 import functools
 
+from . import lang  # noqa: F401 - completes its classes
 from ._core import DType, _Kernel
 
 

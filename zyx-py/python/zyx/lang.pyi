@@ -24,7 +24,9 @@ class Val:
     """
 
     @property
-    def dtype(self) -> DType: ...
+    def dtype(self) -> DType:
+        """Its dtype."""
+
     @property
     def float_dtype(self) -> DType:
         """Its dtype where it is a float, else `float32`: means and exponentials of it are computed in that."""
@@ -199,7 +201,9 @@ class Array:
     """An array of a kernel: an argument, or storage of a thread or a group. `x[i, j]` is an element."""
 
     @property
-    def dtype(self) -> DType: ...
+    def dtype(self) -> DType:
+        """The dtype of its elements."""
+
     @property
     def float_dtype(self) -> DType:
         """Its dtype where that is a float, else `float32`."""
@@ -239,7 +243,9 @@ class Var:
     """A variable of a thread."""
 
     @property
-    def dtype(self) -> DType: ...
+    def dtype(self) -> DType:
+        """The dtype of its elements."""
+
     def get(self) -> Val:
         """The value that was stored last."""
 
@@ -345,9 +351,13 @@ class Matrix:
     """A matrix spread over the threads of a group, for sums of products: by matrix instructions where the device has them."""
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, int]:
+        """Its extents."""
+
     @property
-    def dtype(self) -> DType: ...
+    def dtype(self) -> DType:
+        """The dtype of its elements."""
+
     def fill(self, value: Operand) -> None:
         """Makes all elements one value."""
 

@@ -101,10 +101,8 @@ macro_rules! unary_methods {
     };
 }
 
-unary_methods! {
-    abs recip sqrt exp exp2 expm1 log log2 log1p sin cos tan asin acos atan sinh cosh tanh erf floor ceil round trunc
-    sigmoid relu square
-}
+// Those that are one operation of the table are made of `unary` and `binary` in `python/zyx/lang.py`.
+unary_methods! { sigmoid relu square }
 
 macro_rules! binary_methods {
     ($($name:ident)*) => {
@@ -117,7 +115,7 @@ macro_rules! binary_methods {
     };
 }
 
-binary_methods! { pow atan2 maximum minimum lt le eq ne gt ge div_ceil }
+binary_methods! { gt ge div_ceil }
 
 #[pymethods]
 impl PyVal {
