@@ -43,7 +43,7 @@ fn main() -> Result<()> {
     let side = if large { 4096 } else { 512 };
     let numbers = |shape: &[usize], dtype: DType| -> Result<Tensor> {
         let n: usize = shape.iter().product();
-        let x = Tensor::arange(0f32, n as f32, 1, &device)?.mul(0.37)?.sin().reshape(shape)?;
+        let x = Tensor::arange(0f32, n as f32, 1.0, &device)?.mul(0.37)?.sin().reshape(shape)?;
         let x = x.cast(dtype);
         x.realize()?;
         Ok(x)

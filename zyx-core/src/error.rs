@@ -281,21 +281,24 @@ impl<T> Named for Result<T> {
     fn named(self, name: &'static str) -> Result<T> {
         match self {
             Ok(x) => Ok(x),
-            Err(error) => {
-                let mut error = error.at(Location::caller());
-                if let Error::Shape { op, .. }
-                | Error::DType { op, .. }
-                | Error::Argument { op, .. } = &mut error
-                {
-                    *op = name;
-                }
-                if let Error::NoDevice { reason, .. } = &mut error {
-                    *reason = format!("in {name}: {reason}");
-                }
-                Err(error)
-            }
+            Err(error) => Err(renamed(error.at(Location::caller()), name)),
         }
     }
+}
+
+/// The error with another method as the one that refused.
+#[cold]
+#[inline(never)]
+fn renamed(mut error: Error, name: &'static str) -> Error {
+    if let Error::Shape { op, .. } | Error::DType { op, .. } | Error::Argument { op, .. } =
+        &mut error
+    {
+        *op = name;
+    }
+    if let Error::NoDevice { reason, .. } = &mut error {
+        *reason = format!("in {name}: {reason}");
+    }
+    error
 }
 
 #[cfg(test)]

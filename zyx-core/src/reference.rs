@@ -13,7 +13,7 @@ mod attention;
 use crate::clock::Instant;
 use crate::hal::{
     Arg, AttentionSpec, Backend, Call, Caps, CompileError, Device, DeviceError, DeviceInfo,
-    DeviceKind, Traffic, TrafficCounter,
+    DeviceKind, Traffic, TrafficCounter, sort_by_number,
 };
 use crate::ir::Verified;
 use crate::ir::interp::{self, Binding, Options, Program};
@@ -261,7 +261,7 @@ impl Device for ReferenceDevice {
         args: &[Arg<'_, Buffer>],
     ) -> Result<(), DeviceError> {
         let mut distinct: Vec<&Buffer> = args.iter().filter_map(buffer).collect();
-        distinct.sort_by_key(|buffer| buffer.id());
+        sort_by_number(&mut distinct, |buffer| buffer.id().addr() as i128);
         distinct.dedup_by_key(|buffer| buffer.id());
         let (mut params, mut vars) = (Vec::new(), Vec::new());
         for arg in args {
@@ -313,7 +313,7 @@ fn buffer<'a>(arg: &Arg<'a, Buffer>) -> Option<&'a Buffer> {
 /// not wait for each other in a circle.
 fn lock_all<'a>(buffers: &[&'a Buffer]) -> Vec<MutexGuard<'a, Vec<u8>>> {
     let mut sorted = buffers.to_vec();
-    sorted.sort_by_key(|buffer| buffer.id());
+    sort_by_number(&mut sorted, |buffer| buffer.id().addr() as i128);
     sorted.into_iter().map(Buffer::lock).collect()
 }
 

@@ -1,6 +1,7 @@
 //! `zyx.Device`: where tensors live.
 
 use crate::error::{caught, detached};
+use crate::kernel::line;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
@@ -265,20 +266,7 @@ impl DeviceArg {
 
 /// The line of Python that is running: of the nearest function that is not this package's.
 fn call_site() -> Option<String> {
-    let find = |py: Python<'_>| -> PyResult<Option<String>> {
-        let paths = py.import("zyx")?.getattr("__path__")?;
-        let package: String = paths.get_item(0)?.extract()?;
-        let mut frame = py.import("sys")?.call_method0("_getframe")?;
-        while !frame.is_none() {
-            let file: String = frame.getattr("f_code")?.getattr("co_filename")?.extract()?;
-            if !file.starts_with(&package) {
-                return Ok(Some(format!("{file}:{}", frame.getattr("f_lineno")?)));
-            }
-            frame = frame.getattr("f_back")?;
-        }
-        Ok(None)
-    };
-    Python::attach(|py| find(py).ok().flatten())
+    Python::attach(|py| Some(line(py).ok()?.to_string()))
 }
 
 impl FromPyObject<'_, '_> for DeviceArg {

@@ -14,14 +14,20 @@ use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use zyx::internals::hal::fork;
+use zyx::kernel::{LangError, Site};
 use zyx::{Error, Result};
 
 /// Name, bases and docstring of each exception of this package.
-const EXCEPTIONS: [(&str, [&str; 2], &str); 4] = [
+const EXCEPTIONS: [(&str, [&str; 2], &str); 5] = [
     ("ShapeError", ["ValueError", "RuntimeError"], "Shapes that do not fit."),
     ("DTypeError", ["TypeError", "RuntimeError"], "Dtypes that an operation is not defined on."),
     ("AxisError", ["IndexError", "ValueError"], "An axis that a tensor does not have."),
     ("OutOfMemoryError", ["MemoryError", "RuntimeError"], "A device without memory left."),
+    (
+        "KernelError",
+        ["ValueError", "RuntimeError"],
+        "A kernel of `zyx.kernel` that is wrong, at `filename` and `lineno`.",
+    ),
 ];
 
 static CLASSES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
@@ -69,6 +75,24 @@ pub(crate) fn dtype_error(py: Python<'_>, text: String) -> PyErr {
     raise(py, 1, text)
 }
 
+/// A `KernelError` at a line of Python.
+pub(crate) fn kernel_error(py: Python<'_>, text: String, site: &Site) -> PyErr {
+    at_site(py, raise(py, 4, text), site)
+}
+
+/// The `KernelError` of a mistake.
+pub(crate) fn lang_error(py: Python<'_>, error: &LangError) -> PyErr {
+    kernel_error(py, error.to_string(), &error.site)
+}
+
+/// An exception with a line of Python as its attributes.
+pub(crate) fn at_site(py: Python<'_>, error: PyErr, site: &Site) -> PyErr {
+    let value = error.value(py);
+    let set =
+        value.setattr("filename", &*site.file).and_then(|()| value.setattr("lineno", site.line));
+    set.err().unwrap_or(error)
+}
+
 /// The exception for an error.
 pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
     let error = match error {
@@ -97,6 +121,7 @@ pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
             PyIndexError::new_err(text)
         }
         Error::Index { .. } => PyIndexError::new_err(text),
+        Error::Kernel(wrong) => lang_error(py, &wrong),
         Error::Shape { .. } => raise(py, 0, text),
         Error::DType { .. } => raise(py, 1, text),
         Error::Argument { .. } | Error::Format { .. } | Error::Value { .. } => {
@@ -177,15 +202,22 @@ fn given<T>(py: Python<'_>, result: std::thread::Result<Result<T>>) -> PyResult<
     raise_waiting(py)?;
     match result {
         Ok(Ok(x)) => Ok(x),
-        Ok(Err(error)) => {
-            // The work may have ended for a signal, whose handler runs now that no lock is held.
-            py.check_signals()?;
-            Err(exception(py, error))
-        }
+        Ok(Err(error)) => Err(refused(py, error)),
         Err(panic) => Err(PyRuntimeError::new_err(message(&*panic))),
     }
 }
 
+/// The exception of a call that ended with an error.
+#[inline(never)]
+fn refused(py: Python<'_>, error: Error) -> PyErr {
+    // The work may have ended for a signal, whose handler runs now that no lock is held.
+    match py.check_signals() {
+        Ok(()) => exception(py, error),
+        Err(raised) => raised,
+    }
+}
+
+#[inline(never)]
 fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");

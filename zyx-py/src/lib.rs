@@ -2,7 +2,8 @@
 //!
 //! Reading order: `python/zyx/_core.pyi` (the table of methods, from which `build/` makes the
 //! bindings), [`arguments`] (what Python passes) and [`outcome`] (what it gets), [`tensor`] (the
-//! class), [`data`], [`memory`] and [`dlpack`] (arrays in and out), [`index`], [`operators`], [`nn`].
+//! class), [`data`], [`memory`] and [`dlpack`] (arrays in and out), [`index`], [`operators`], [`nn`],
+//! [`kernel`] (kernels that programs write).
 //!
 //! Rules: nothing here computes; every call goes through [`error::caught`] or [`error::detached`],
 //! which turn errors and panics into exceptions; whatever may compute lets other threads of Python
@@ -25,6 +26,7 @@ mod grad_mode;
 mod hooks;
 mod index;
 mod jit;
+mod kernel;
 mod leaf;
 mod lists;
 mod memory;
@@ -60,6 +62,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<rng::PyRng>()?;
     module.add_class::<quantized::PyQuantized>()?;
     module.add_class::<jit::PyJit>()?;
+    kernel::register(module)?;
     nn::register(module)?;
     optim::register(module)?;
     distributions::register(module)?;

@@ -484,7 +484,7 @@ _WHY = {
     "draws numbers by chance": "bernoulli beta binomial cauchy dirichlet exponential gamma geometric gumbel gumbel_softmax laplace "
     "lognormal manual_seed multinomial normal permutation poisson rand rand_like rand_range randint randint_like randn randn_like "
     "randperm truncated_normal F.gumbel_softmax alpha_dropout feature_alpha_dropout feature_dropout rrelu F.feature_alpha_dropout F.rrelu",
-    "takes a function": "associative_scan checkpoint compile gradcheck jit jvp value_and_grad vmap",
+    "takes a function": "associative_scan checkpoint compile gradcheck jit jvp kernel value_and_grad vmap",
     "is about gradients, whose tests are elsewhere": "backward grad grad_with gradient is_grad_enabled requires_grad_ with_gradient clip_norm clip_value",
     "is about files": "load load_npy load_npz load_pytorch load_safetensors open_gguf open_safetensors safetensors_from_bytes safetensors_to_bytes "
     "save save_npy save_npz save_safetensors",

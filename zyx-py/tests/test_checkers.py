@@ -16,7 +16,7 @@ from typing import Any
 
 import zyx
 import zyx.nn.functional as F
-from zyx import nn, optim
+from zyx import lang, nn, optim
 from zyx.utils.data import DataLoader, Dataset, TensorDataset
 
 
@@ -94,6 +94,40 @@ g = zyx.Generator().manual_seed(3)
 print(zyx.rand(3, generator=g), F.glu(zyx.ones(2, 4), dim=1), zyx.finfo(zyx.float32).eps, zyx.linspace(0, 1, steps=3), zyx.get_default_dtype())
 print(zyx.special.erf(x), zyx.linalg.norm(x), zyx.fft.rfft(x), zyx.func.grad(Cube.apply)(zyx.ones(())), len(TensorDataset(x)))
 q, k = x.topk(1, dim=-1), x.sort(dim=1, descending=True)
+
+
+@zyx.kernel
+def swiglu(gate: lang.Val, up: lang.Val) -> lang.Val:
+    return gate * gate.sigmoid() * up
+
+
+@zyx.kernel
+def softmax(k: lang.Lang) -> None:
+    rows, cols = k.sizes("rows", "cols")
+    tile = k.parameter("tile", [256, 128])
+    x = k.input("x", [rows, cols])
+    y = k.output("y", [rows, cols], x.dtype)
+
+    @k.groups([rows], threads=tile)
+    def _(g: lang.Group, row: lang.Val) -> None:
+        m = g.reduce("max", cols, lambda i: x[row, i])
+        s = g.reduce("add", (0, cols), lambda i: (x[row, i] - m).exp())
+
+        @g.each(cols)
+        def _(i: lang.Val) -> None:
+            y[row, i] = ((x[row, i] - m).exp() / s).clamp(0, 1)
+
+
+@softmax.gradient
+def softmax_gradient(of: lang.KernelGradient) -> list[zyx.Tensor | None]:
+    return [of.output * (of.cotangent - (of.cotangent * of.output).sum(dim=-1, keepdim=True))]
+
+
+softmax.check(x)
+try:
+    print(softmax.with_parameter(tile=128)(x), swiglu(x, x), softmax.text(zyx.float32))
+except zyx.KernelError as error:
+    print(error.filename, error.lineno)
 row: zyx.Tensor = x.split(2, dim=0)[0].chunk(2, dim=1)[0].expand(2, -1).repeat(1, 2)
 '''
 # Lines that both checkers refuse, and a pattern of their messages.
@@ -116,6 +150,9 @@ WRONG = {
     "zyx.amp.GradScaler(scale=2.0)": "scale",
     "zyx.linalg.no_such_function(x)": "no_such_function",
     "x.register_hook()": "hook|argument|missing",
+    "zyx.kernel(3)": "overload|argument|callable",
+    "zyx.kernel(abs).no_such_method()": "no_such_method",
+    "zyx.lang.NoSuchClass()": "NoSuchClass",
 }
 
 

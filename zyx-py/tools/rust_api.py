@@ -288,6 +288,8 @@ PYTHON_ONLY = {
     "renorm": "`norm_p`, `mul`",
     "value_and_grad": "`tracked`, `grad`",
     "jit": "`Jit`",
+    "Kernel": "`kernel::Kernel`",
+    "kernel": "`kernel::Kernel`",
     "enable_grad": "no mode in Rust: `detach`", "inference_mode": "no mode in Rust: `detach`",
     "is_grad_enabled": "no mode in Rust: `detach`", "no_grad": "no mode in Rust: `detach`",
     "set_grad_enabled": "no mode in Rust: `detach`",
@@ -333,7 +335,7 @@ def python_names():
     rust, package = set(methods()), STUB.parent
     core, top = STUB.read_text(), (package / "__init__.pyi").read_text()
     layers = (package / "nn" / "__init__.pyi").read_text()
-    names = bound() | set(re.findall(r"^def (\w+)", core + top, re.M)) | set(re.findall(r"^from \.(?:_grad_mode|_types|_summary|sparse|amp) import (\w+)", top, re.M))
+    names = bound() | set(re.findall(r"^def (\w+)", core + top, re.M)) | set(re.findall(r"^from \.(?:_grad_mode|_types|_summary|_kernel|sparse|amp) import (\w+)", top, re.M))
     found = {name: PYTHON_ONLY.get(name, writing(name)) for name in names - rust if not name.startswith("_")}
     found |= {name: PYTHON_ONLY.get(name) for name in set(re.findall(r"^class (\w+)", layers, re.M)) - set(types("nn"))}
     # Names in the part that `python_stubs.py` writes are made in Python.

@@ -200,7 +200,7 @@ impl Graph {
             copies[id.idx()] = self.node(id).sources().map(after).max().unwrap_or(0);
         }
         let mut order: Vec<NodeId> = self.ids().collect();
-        order.sort_by_key(|id| copies[id.idx()]);
+        crate::hal::sort_by_number(&mut order, |id| i128::from(copies[id.idx()]));
         let mut new = self.without_nodes();
         let mut map = vec![NodeId(0); self.len()];
         for id in order {

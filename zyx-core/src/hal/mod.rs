@@ -109,6 +109,15 @@ impl std::fmt::Display for DeviceKind {
     }
 }
 
+/// Sorts by a number; items of equal numbers keep their order. One sort, of pairs, is compiled for items of all types.
+pub(crate) fn sort_by_number<T>(items: &mut Vec<T>, number: impl Fn(&T) -> i128) {
+    let mut order: Vec<(i128, usize)> =
+        items.iter().enumerate().map(|(i, item)| (number(item), i)).collect();
+    order.sort_unstable();
+    let mut before: Vec<Option<T>> = items.drain(..).map(Some).collect();
+    items.extend(order.into_iter().filter_map(|(_, i)| before[i].take()));
+}
+
 /// The data in a mutex. Where every critical section leaves it whole, a panic elsewhere while it was
 /// held changes nothing.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -111,7 +111,7 @@ fn contraction(spec: &ContractSpec, call: &Call) -> Option<Kernel> {
     let rows = spec.batch.iter().chain(&spec.m).map(|dim| (dim, 0));
     let mut dims: Vec<(&ContractDim, isize)> =
         rows.chain(spec.n.iter().map(|dim| (dim, dim.c / apart))).collect();
-    dims.sort_by_key(|dim| std::cmp::Reverse(dim.0.c));
+    super::sort_by_number(&mut dims, |dim| -(dim.0.c as i128));
     let outer = dims.iter().map(|dim| dim.0.len).collect();
     dims.extend(spec.k.iter().map(|dim| (dim, 0)));
     let inner = spec.k.iter().map(|dim| dim.len).collect();

@@ -21,7 +21,6 @@ use super::pool::size_class;
 use super::stats::Counters;
 use crate::error::{Error, Result};
 use crate::hal::DeviceError;
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{
@@ -123,7 +122,7 @@ impl Buffers {
             }
         }
         let mut rows: Vec<(usize, usize)> = sizes.into_iter().collect();
-        rows.sort_by_key(|&(bytes, n)| Reverse(bytes * n));
+        crate::hal::sort_by_number(&mut rows, |&(bytes, n)| -((bytes * n) as i128));
         rows.truncate(ROWS);
         rows
     }

@@ -12,7 +12,7 @@ use super::pull::{Indices, TupleId};
 use crate::affine::{AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};
-use crate::hal::{Call, Caps, ContractDim, ContractSpec, ConvolutionSpec};
+use crate::hal::{Call, Caps, ContractDim, ContractSpec, ConvolutionSpec, sort_by_number};
 use crate::ir::Access;
 use crate::ops::BinaryOp;
 
@@ -411,13 +411,13 @@ fn swap_sides(spec: &mut ContractSpec) {
 /// inner ones to the batch, so that a merged n position is affine in C.
 fn arrange(spec: &mut ContractSpec) {
     for dims in [&mut spec.batch, &mut spec.m, &mut spec.n] {
-        dims.sort_by_key(|dim| std::cmp::Reverse(dim.c));
+        sort_by_number(dims, |dim| -(dim.c as i128));
     }
     let merges = |pair: &[ContractDim]| pair[0].c == pair[1].c * pair[1].len as isize;
     while !spec.n.windows(2).all(merges) {
         spec.batch.push(spec.n.remove(0));
     }
-    spec.batch.sort_by_key(|dim| std::cmp::Reverse(dim.c));
+    sort_by_number(&mut spec.batch, |dim| -(dim.c as i128));
 }
 
 /// The source of what moves elements, or widens them, at its tuple.

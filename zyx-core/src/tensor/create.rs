@@ -55,15 +55,22 @@ impl Tensor {
         device: &Device,
     ) -> Result<Tensor> {
         let shape = shape.into();
-        if shape.checked_numel() != Some(data.len()) {
-            let reason = format!("{} elements cannot take the shape {shape}", data.len());
-            return Err(Tensor::argument_error("from_slice", reason));
-        }
-        let mut bytes = host_room(data.len() * T::DTYPE.size())?;
+        let mut bytes = Tensor::room_of_slice(data.len(), &shape, T::DTYPE)?;
         for &x in data {
             x.write_le(&mut bytes);
         }
-        Tensor::from_bytes(&bytes, T::DTYPE, shape, device)
+        Tensor::of_bytes(&bytes, T::DTYPE, shape, device)
+    }
+
+    /// Room for the bytes of so many elements, which a tensor of this shape has.
+    #[track_caller]
+    #[inline(never)]
+    fn room_of_slice(n: usize, shape: &Shape, dtype: DType) -> Result<Vec<u8>> {
+        if shape.checked_numel() != Some(n) {
+            let reason = format!("{n} elements cannot take the shape {shape}");
+            return Err(Tensor::argument_error("from_slice", reason));
+        }
+        Ok(host_room(n * dtype.size())?)
     }
 
     /// A tensor from little-endian bytes of its elements in row-major order.
@@ -85,7 +92,13 @@ impl Tensor {
         shape: impl Into<Shape>,
         device: &Device,
     ) -> Result<Tensor> {
-        let shape = shape.into();
+        Tensor::of_bytes(bytes, dtype, shape.into(), device)
+    }
+
+    /// Compiled once, not for each kind of argument.
+    #[track_caller]
+    #[inline(never)]
+    fn of_bytes(bytes: &[u8], dtype: DType, shape: Shape, device: &Device) -> Result<Tensor> {
         let expected = shape.checked_numel().and_then(|n| n.checked_mul(dtype.size()));
         if expected != Some(bytes.len()) || shape.rank() > Shape::MAX_RANK {
             let reason = format!("{} bytes are not a {dtype} tensor of shape {shape}", bytes.len());

@@ -329,7 +329,14 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn floor_divide(&self, rhs: impl Operand) -> Result<Tensor> {
-        let (x, y) = Tensor::unify("floor_divide", self, &rhs.lend(self), BinaryOp::Div.domain())?;
+        self.floor_divide_of(&rhs.lend(self))
+    }
+
+    /// Compiled once, not for each kind of argument.
+    #[track_caller]
+    #[inline(never)]
+    fn floor_divide_of(&self, rhs: &Tensor) -> Result<Tensor> {
+        let (x, y) = Tensor::unify("floor_divide", self, rhs, BinaryOp::Div.domain())?;
         if x.dtype().is_float() {
             return floor_quotient(&x, &y).constant_in_pieces([&x, &y]);
         }
@@ -362,7 +369,14 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn remainder(&self, rhs: impl Operand) -> Result<Tensor> {
-        let (x, y) = Tensor::unify("remainder", self, &rhs.lend(self), BinaryOp::Rem.domain())?;
+        self.remainder_of(&rhs.lend(self))
+    }
+
+    /// Compiled once, not for each kind of argument.
+    #[track_caller]
+    #[inline(never)]
+    fn remainder_of(&self, rhs: &Tensor) -> Result<Tensor> {
+        let (x, y) = Tensor::unify("remainder", self, rhs, BinaryOp::Rem.domain())?;
         let rest = x.combine(BinaryOp::Rem, &y);
         let wrong = rest.ne(0)?.bitwise_and(rest.lt(0)?.ne(y.lt(0)?)?)?.bitwise_and(y.ne(0)?)?;
         let moved = wrong.where_(rest.add(&y)?, &rest)?;
@@ -575,6 +589,13 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn where_(&self, x: impl Operand, y: impl Operand) -> Result<Tensor> {
+        self.where_of(&x, &y)
+    }
+
+    /// Compiled once, not for each kind of argument.
+    #[track_caller]
+    #[inline(never)]
+    fn where_of(&self, x: &dyn Operand, y: &dyn Operand) -> Result<Tensor> {
         let cond = self.cast(DType::Bool);
         // A number adapts to the other branch; of two numbers each has its own dtype.
         let (x, y) = match (x.is_number(), y.is_number()) {

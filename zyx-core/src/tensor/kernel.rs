@@ -55,6 +55,17 @@ struct Inner {
     gradient: Option<Arc<Rule>>,
     raw: Vec<Raw>,
     recorded: Arc<Mutex<Vec<Known>>>,
+    functions: Arc<Mutex<Vec<Arc<Function>>>>,
+}
+
+/// A function of elements as it was recorded for dtypes of its inputs.
+struct Function {
+    inputs: SmallVec<[DType; 4]>,
+    /// The dtype of the result.
+    dtype: DType,
+    /// The function of inputs in dtypes that sums are computed in, and its result.
+    kernel: ir::Kernel,
+    result: Value,
 }
 
 #[derive(Clone)]
@@ -142,9 +153,10 @@ impl Kernel {
     }
 
     fn of(name: &str, write: Written) -> Kernel {
-        let (sizes, choices, raw, recorded) = Default::default();
+        let (sizes, choices, raw) = Default::default();
+        let (recorded, functions) = Default::default();
         let (name, gradient) = (name.into(), None);
-        Kernel(Arc::new(Inner { name, write, sizes, choices, gradient, raw, recorded }))
+        Kernel(Arc::new(Inner { name, write, sizes, choices, gradient, raw, recorded, functions }))
     }
 
     /// Its name, as [`Tensor::explain`] and the profiler have it.
@@ -677,15 +689,28 @@ impl Kernel {
         if inputs.is_empty() {
             return Err(self.wrong("it was called without an input".to_owned()));
         }
-        // Steps on halves are computed in `f32`, and rounded once.
-        let dtypes: Vec<DType> = inputs.iter().map(|x| x.dtype()).collect();
-        let (narrow, result) = record_function(&self.0.name, &dtypes, write)?;
-        let dtype = narrow.ty(result).dtype;
-        let wide: Vec<DType> = dtypes.iter().map(|dtype| dtype.accumulator()).collect();
-        let (kernel, result) = record_function(&self.0.name, &wide, write)?;
+        let function = self.function(inputs, write)?;
         let inputs: Vec<Tensor> = inputs.iter().map(Tensor::widened).collect();
         let mut known = FxHashMap::default();
-        Ok(self.element(&kernel, result, &inputs, &mut known)?.cast(dtype))
+        let result = self.element(&function.kernel, function.result, &inputs, &mut known)?;
+        Ok(result.cast(function.dtype))
+    }
+
+    /// The function of elements for the dtypes of these inputs, recorded at the first call.
+    fn function(&self, inputs: &[Tensor], write: &ElementRule) -> Result<Arc<Function>> {
+        let inputs: SmallVec<[DType; 4]> = inputs.iter().map(|x| x.dtype()).collect();
+        let known = lock(&self.0.functions).iter().find(|known| known.inputs == inputs).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let (narrow, result) = record_function(&self.0.name, &inputs, write)?;
+        let dtype = narrow.ty(result).dtype;
+        // Steps on halves are computed in `f32`, and rounded once.
+        let wide: Vec<DType> = inputs.iter().map(|dtype| dtype.accumulator()).collect();
+        let (kernel, result) = record_function(&self.0.name, &wide, write)?;
+        let function = Arc::new(Function { inputs, dtype, kernel, result });
+        lock(&self.0.functions).push(function.clone());
+        Ok(function)
     }
 
     /// A value of an elementwise kernel as a tensor.

@@ -54,7 +54,13 @@ impl Tensor {
     /// When the number of elements differs.
     #[track_caller]
     pub fn reshape(&self, shape: impl Into<Shape>) -> Result<Tensor> {
-        let shape = shape.into();
+        self.reshape_to(shape.into())
+    }
+
+    /// Compiled once, not for each kind of argument.
+    #[track_caller]
+    #[inline(never)]
+    fn reshape_to(&self, shape: Shape) -> Result<Tensor> {
         if shape.checked_numel() != Some(self.numel()) || !shape.is_possible() {
             let reason = format!("{} elements cannot take the shape {shape}", self.numel());
             return Err(Tensor::shape_error("reshape", &[self], reason));
@@ -116,7 +122,13 @@ impl Tensor {
     /// When `axes` is not a permutation of all axes.
     #[track_caller]
     pub fn permute(&self, axes: impl AsRef<[isize]>) -> Result<Tensor> {
-        let axes = axes.as_ref();
+        self.permute_by(axes.as_ref())
+    }
+
+    /// Compiled once, not for each kind of argument.
+    #[track_caller]
+    #[inline(never)]
+    fn permute_by(&self, axes: &[isize]) -> Result<Tensor> {
         let order: Result<Vec<usize>, String> =
             axes.iter().map(|&axis| normalize(axis, self.rank())).collect();
         let complete = |order: &Vec<usize>| {
@@ -198,7 +210,13 @@ impl Tensor {
     /// When the shape cannot be reached.
     #[track_caller]
     pub fn expand(&self, shape: impl Into<Shape>) -> Result<Tensor> {
-        let shape = shape.into();
+        self.expand_to(shape.into())
+    }
+
+    /// Compiled once, not for each kind of argument.
+    #[track_caller]
+    #[inline(never)]
+    fn expand_to(&self, shape: Shape) -> Result<Tensor> {
         let fits = self.shape().broadcast(&shape).is_some_and(|common| common.same(&shape));
         if !fits || !shape.is_possible() {
             let reason = format!("cannot be expanded to {shape}");
@@ -270,7 +288,13 @@ impl Tensor {
     /// When there is not one pair per axis.
     #[track_caller]
     pub fn pad(&self, padding: impl AsRef<[(usize, usize)]>) -> Result<Tensor> {
-        let padding = padding.as_ref();
+        self.pad_by(padding.as_ref())
+    }
+
+    /// Compiled once, not for each kind of argument.
+    #[track_caller]
+    #[inline(never)]
+    fn pad_by(&self, padding: &[(usize, usize)]) -> Result<Tensor> {
         let shape: Option<Vec<usize>> = self
             .shape()
             .iter()
@@ -307,11 +331,18 @@ impl Tensor {
     /// When there is not one pair per axis.
     #[track_caller]
     pub fn pad_with(&self, padding: impl AsRef<[(usize, usize)]>, value: f64) -> Result<Tensor> {
-        let padded = self.pad(padding.as_ref()).named("pad_with")?;
+        self.pad_by_with(padding.as_ref(), value)
+    }
+
+    /// Compiled once, not for each kind of argument.
+    #[track_caller]
+    #[inline(never)]
+    fn pad_by_with(&self, padding: &[(usize, usize)], value: f64) -> Result<Tensor> {
+        let padded = self.pad_by(padding).named("pad_with")?;
         if value == 0.0 && value.is_sign_positive() {
             return Ok(padded);
         }
-        let inside = self.constant(Scalar::from(true)).pad(padding)?;
+        let inside = self.constant(Scalar::from(true)).pad_by(padding)?;
         Ok(inside.select(&padded, &padded.like(value)))
     }
 
@@ -368,7 +399,14 @@ impl Tensor {
     #[track_caller]
     pub fn slice(&self, axis: isize, range: impl SliceRange) -> Result<Tensor> {
         let axis = self.axis("slice", axis)?;
-        let (start, end) = match range.within(self.shape()[axis]) {
+        self.slice_of(axis, range.within(self.shape()[axis]))
+    }
+
+    /// Compiled once, not for each kind of argument.
+    #[track_caller]
+    #[inline(never)]
+    fn slice_of(&self, axis: usize, range: Result<(usize, usize), String>) -> Result<Tensor> {
+        let (start, end) = match range {
             Ok(range) => range,
             Err(reason) => {
                 let reason = format!("axis {axis}: {reason}");
@@ -458,11 +496,17 @@ impl Tensor {
     /// When an axis is out of range or repeated.
     #[track_caller]
     pub fn flip(&self, axes: impl super::Axes) -> Result<Tensor> {
-        let axes = self.axes("flip", axes)?;
+        Ok(self.flip_of(self.axes("flip", axes)?))
+    }
+
+    /// Compiled once, not for each kind of argument.
+    #[track_caller]
+    #[inline(never)]
+    fn flip_of(&self, axes: u16) -> Tensor {
         if axes == 0 {
-            return Ok(self.clone());
+            return self.clone();
         }
-        Ok(Tensor::pending(Op::Flip { axes }, [self], self.shape().clone(), self.dtype()))
+        Tensor::pending(Op::Flip { axes }, [self], self.shape().clone(), self.dtype())
     }
 
     /// The same values on another device. Like every operation it is lazy: the values move when the

@@ -10,12 +10,12 @@ use crate::ops::BinaryOp;
 /// An array of a kernel being recorded: an argument, or storage of a thread or a group.
 #[derive(Clone)]
 pub struct Array<'k> {
-    k: &'k Lang,
-    storage: Value,
-    dtype: DType,
+    pub(super) k: &'k Lang,
+    pub(super) storage: Value,
+    pub(super) dtype: DType,
     /// Coordinates that are given already, with their extents.
-    fixed: Vec<(Val<'k>, Val<'k>)>,
-    extents: Vec<Val<'k>>,
+    pub(super) fixed: Vec<(Val<'k>, Val<'k>)>,
+    pub(super) extents: Vec<Val<'k>>,
 }
 
 /// Coordinates of an element: one value or literal, an array, a tuple or a list of them. An integer of any dtype serves.
@@ -73,6 +73,7 @@ impl<'k> Array<'k> {
 
     /// Storage of literal extents.
     #[track_caller]
+    #[inline(never)]
     pub(super) fn own(k: &'k Lang, space: Space, dtype: DType, shape: &[usize]) -> Array<'k> {
         let len: usize = shape.iter().product();
         let len = u32::try_from(len.max(1)).unwrap_or_else(|_| {
@@ -204,6 +205,7 @@ impl<'k> Array<'k> {
     }
 
     #[track_caller]
+    #[inline(never)]
     pub(super) fn loaded(
         &self,
         coordinates: Vec<Val<'k>>,
@@ -246,6 +248,7 @@ impl<'k> Array<'k> {
     }
 
     #[track_caller]
+    #[inline(never)]
     fn stored(&self, coordinates: Vec<Val<'k>>, value: Val<'k>, inside: Option<Val<'k>>) {
         if self.access() == Access::Read {
             self.k.fail("an input is never stored to: use an output, or `output_from` the input");
@@ -290,6 +293,7 @@ impl<'k> Array<'k> {
     }
 
     #[track_caller]
+    #[inline(never)]
     fn atomically(
         &self,
         op: BinaryOp,
@@ -367,6 +371,7 @@ impl<'k> Array<'k> {
 
     /// The index of an element, and its coordinates with the extents.
     #[track_caller]
+    #[inline(never)]
     fn place(&self, coordinates: Vec<Val<'k>>) -> Option<(Value, Vec<(Value, Value)>)> {
         if coordinates.len() != self.extents.len() {
             let (n, m) = (coordinates.len(), self.extents.len());

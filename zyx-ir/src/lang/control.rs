@@ -121,15 +121,29 @@ impl Lang {
     /// Runs the body once for each number, in order.
     #[track_caller]
     pub fn for_each<'k>(&'k self, span: impl Span<'k>, body: impl FnOnce(Val<'k>)) {
-        let (start, end) = span.bounds(self);
+        let counter = self.open_for(span.bounds(self));
+        self.of_program(|| body(counter));
+        self.close_region();
+    }
+
+    #[track_caller]
+    #[inline(never)]
+    fn open_for<'k>(&'k self, (start, end): (Option<Val<'k>>, Val<'k>)) -> Val<'k> {
         let [start, end] = [start.unwrap_or_else(|| self.index(0)), end].map(|x| self.as_index(x));
         let zero = start.literal().is_some_and(|x| x.to_i64() == 0);
         let len = if zero { end } else { (end - start).maximum(0) };
         self.primitive(|| {
             self.meet_at_end();
             let counter = self.val(|s| s.b.open_loop(LoopKind::Serial, 0, len.value));
-            let counter = if zero { counter } else { start + counter };
-            self.of_program(|| body(counter));
+            if zero { counter } else { start + counter }
+        })
+    }
+
+    /// Closes a loop or condition that may hold barriers.
+    #[track_caller]
+    #[inline(never)]
+    fn close_region(&self) {
+        self.primitive(|| {
             self.meet_at_end();
             self.emit(|s| s.b.close());
         });
@@ -164,9 +178,18 @@ impl Lang {
     /// Runs the body where a condition holds.
     #[track_caller]
     pub fn when<'k>(&'k self, condition: Val<'k>, body: impl FnOnce()) {
+        if self.open_when(condition) {
+            self.of_program(body);
+            self.close_region();
+        }
+    }
+
+    #[track_caller]
+    #[inline(never)]
+    fn open_when<'k>(&'k self, condition: Val<'k>) -> bool {
         if condition.dtype() != DType::Bool {
             self.fail(format_args!("a condition is {}, not bool", condition.dtype()));
-            return;
+            return false;
         }
         self.primitive(|| {
             self.meet_at_end();
@@ -177,10 +200,8 @@ impl Lang {
             } else {
                 self.emit(|s| s.b.open_if(condition.value));
             }
-            self.of_program(body);
-            self.meet_at_end();
-            self.emit(|s| s.b.close());
         });
+        true
     }
 
     /// Runs the body as long as a condition holds, which is recorded before it.
@@ -194,7 +215,7 @@ impl Lang {
                 i64::MAX
             }
             0 => super::SMALL as i64,
-            limit => (limit as i64 - 1).min(super::SMALL as i64),
+            limit => (limit as i64 / 2).min(super::SMALL as i64),
         };
         self.primitive(|| {
             self.meet_at_end();

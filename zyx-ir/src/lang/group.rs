@@ -38,6 +38,8 @@ pub(super) struct Threads {
     /// What happened to shared storage since the last barrier.
     read: bool,
     written: bool,
+    /// Storage of primitives: its dtype and length, and whether it is in use.
+    pool: Vec<(Value, DType, usize, bool)>,
 }
 
 /// Extents of a space of iterations: a number, an array or a list of them. The closure gets as many coordinates.
@@ -133,6 +135,13 @@ impl Lang {
         kind: LoopKind,
         body: impl FnOnce(&[Val<'k>]),
     ) {
+        body(&self.open_loops(extents, kind));
+        self.close_loops(extents.len());
+    }
+
+    #[track_caller]
+    #[inline(never)]
+    fn open_loops<'k>(&'k self, extents: &[Val<'k>], kind: LoopKind) -> Vec<Val<'k>> {
         let mut at = Vec::new();
         for extent in extents {
             let extent = self.as_index(*extent);
@@ -143,8 +152,13 @@ impl Lang {
             });
             at.push(counter);
         }
-        body(&at);
-        for _ in extents {
+        at
+    }
+
+    #[track_caller]
+    #[inline(never)]
+    fn close_loops(&self, n: usize) {
+        for _ in 0..n {
             self.emit(|s| {
                 s.parallel.pop();
                 s.b.close();
@@ -177,6 +191,7 @@ impl Lang {
 
     /// The coordinates of a number in a space.
     #[track_caller]
+    #[inline(never)]
     fn digits<'k>(&'k self, number: Val<'k>, extents: &[Val<'k>]) -> Vec<Val<'k>> {
         let mut rest = number;
         let mut at: Vec<Val<'k>> = Vec::new();
@@ -232,8 +247,14 @@ impl Lang {
     #[track_caller]
     fn in_groups<'k>(&'k self, extents: &[Val<'k>], count: usize, body: impl FnOnce(&[Val<'k>])) {
         if !self.caps().simt {
-            self.state.borrow_mut().threads =
-                Some(Threads { count: 1, number: None, alone: false, read: false, written: false });
+            self.state.borrow_mut().threads = Some(Threads {
+                count: 1,
+                number: None,
+                alone: false,
+                read: false,
+                written: false,
+                pool: Vec::new(),
+            });
             self.each_in_loops(extents, LoopKind::Parallel, body);
             self.state.borrow_mut().threads = None;
             return;
@@ -257,7 +278,14 @@ impl Lang {
         let number = self.emit(|s| {
             let number = s.b.open_loop(LoopKind::Local, 0, threads.value);
             let number = (count > 1).then_some(number);
-            s.threads = Some(Threads { count, number, alone: false, read: false, written: false });
+            s.threads = Some(Threads {
+                count,
+                number,
+                alone: false,
+                read: false,
+                written: false,
+                pool: Vec::new(),
+            });
             number
         });
         debug_assert_eq!(number.is_some(), count > 1);
@@ -403,7 +431,7 @@ fn prev_power_of_two(x: usize) -> usize {
 /// A group of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Group<'k> {
-    k: &'k Lang,
+    pub(super) k: &'k Lang,
 }
 
 impl<'k> Group<'k> {
@@ -428,9 +456,47 @@ impl<'k> Group<'k> {
         Array::own(self.k, space, dtype, &shape)
     }
 
+    /// Shared storage of a primitive, until it is given back: primitives that follow one another have the same.
+    #[track_caller]
+    pub(super) fn scratch(self, shape: &[usize], dtype: DType) -> Array<'k> {
+        let len = shape.iter().product();
+        if let Some(threads) = &mut self.k.state.borrow_mut().threads
+            && let Some(free) =
+                threads.pool.iter_mut().find(|x| (x.1, x.2, x.3) == (dtype, len, false))
+        {
+            free.3 = true;
+            let storage = free.0;
+            return Array::of_parts(self.k, storage, shape);
+        }
+        let space = if self.number().is_some() { Storage::Shared } else { Storage::Register };
+        let array = Array::own(self.k, space, dtype, shape);
+        if let (Some(threads), Storage::Shared) = (&mut self.k.state.borrow_mut().threads, space) {
+            threads.pool.push((array.storage(), dtype, len, true));
+        }
+        array
+    }
+
+    /// Gives storage of a primitive back.
+    pub(super) fn give_back(self, array: &Array<'k>) {
+        if let Some(threads) = &mut self.k.state.borrow_mut().threads {
+            let own = threads.pool.iter_mut().filter(|x| x.0 == array.storage());
+            own.for_each(|x| x.3 = false);
+        }
+    }
+
     /// Records what threads do each for itself: with a barrier before it where shared storage was touched.
     #[track_caller]
     pub(super) fn phase<R>(self, what: &str, body: impl FnOnce() -> R) -> R {
+        let (touched, barrier) = self.begin_phase(what);
+        let result = self.k.alone(body);
+        self.end_phase(touched, barrier);
+        result
+    }
+
+    /// Whether shared storage was read and written, and the barrier for that.
+    #[track_caller]
+    #[inline(never)]
+    fn begin_phase(self, what: &str) -> ((bool, bool), Option<Value>) {
         let touched = {
             let mut state = self.k.state.borrow_mut();
             let alone = state.threads.as_ref().is_some_and(|threads| threads.alone);
@@ -443,8 +509,12 @@ impl<'k> Group<'k> {
             }
             touched.unwrap_or((false, false))
         };
-        let barrier = if touched.0 || touched.1 { self.k.meet() } else { None };
-        let result = self.k.alone(body);
+        (touched, if touched.0 || touched.1 { self.k.meet() } else { None })
+    }
+
+    /// Drops the barrier of a phase that did not need it.
+    #[inline(never)]
+    fn end_phase(self, touched: (bool, bool), barrier: Option<Value>) {
         let state = &mut *self.k.state.borrow_mut();
         if let (Some(barrier), Some(threads)) = (barrier, &mut state.threads) {
             let needed =
@@ -455,7 +525,6 @@ impl<'k> Group<'k> {
                 threads.written |= touched.1;
             }
         }
-        result
     }
 
     /// Runs the body once for each point of a space, its points spread over the threads.
@@ -477,14 +546,21 @@ impl<'k> Group<'k> {
         let Some(number) = self.number() else {
             return k.each_in_loops(extents, LoopKind::Parallel, body);
         };
+        body(&self.open_spread(extents, number));
+        k.emit(|s| s.b.close());
+    }
+
+    /// Opens the loop of a thread over its points.
+    #[track_caller]
+    #[inline(never)]
+    fn open_spread(self, extents: &[Val<'k>], number: Val<'k>) -> Vec<Val<'k>> {
+        let k = self.k;
         let threads = self.threads() as i64;
         let total = extents.iter().fold(k.index(1), |total, &extent| total * k.as_index(extent));
         let whole = total.literal().is_some_and(|n| n.to_i64() % threads == 0);
         let len = if whole { total / threads } else { (total - number + (threads - 1)) / threads };
         let turn = k.val(|s| s.b.open_loop(LoopKind::Serial, 0, len.value));
-        let at = turn * threads + number;
-        body(&k.digits(at, extents));
-        k.emit(|s| s.b.close());
+        k.digits(turn * threads + number, extents)
     }
 
     /// Combines a value for each number of a range by an associative operation, in an order that depends on the number of
@@ -520,6 +596,7 @@ impl<'k> Group<'k> {
 
     /// Combines the values that threads have; all get the result.
     #[track_caller]
+    #[inline(never)]
     pub(super) fn combine(self, op: BinaryOp, part: Val<'k>) -> Val<'k> {
         let (k, threads) = (self.k, self.threads());
         let Some(number) = self.number() else { return part };
@@ -537,7 +614,7 @@ impl<'k> Group<'k> {
         if left == 1 {
             return value;
         }
-        let parts = self.shared([left], part.dtype());
+        let parts = self.scratch(&[left], part.dtype());
         self.phase("reduce", || {
             if lanes > 1 {
                 let at = number / lanes as i64;
@@ -548,7 +625,7 @@ impl<'k> Group<'k> {
         });
         let few = 1 << (left.ilog2() / 2);
         let (parts, n) = if left > 16 {
-            let sums = self.shared([few], part.dtype());
+            let sums = self.scratch(&[few], part.dtype());
             let each = left / few;
             self.phase("reduce", || {
                 k.when(number.lt(few), || {
@@ -558,14 +635,17 @@ impl<'k> Group<'k> {
                     sums.set(number, sum);
                 });
             });
+            self.give_back(&parts);
             (sums, few)
         } else {
             (parts, left)
         };
-        self.phase("reduce", || {
+        let result = self.phase("reduce", || {
             let first = parts.at(0);
             k.fold(1..n, first, |sum, i| sum.binary(op, parts.at(i)))
-        })
+        });
+        self.give_back(&parts);
+        result
     }
 
     /// Threads of a subgroup whose values are exchanged without storage; 1 if there are none of a known number.
@@ -664,7 +744,7 @@ impl<'k> Group<'k> {
         if left == 1 {
             return (before, whole);
         }
-        let parts = self.shared([left], own.dtype());
+        let parts = self.scratch(&[left], own.dtype());
         let (each, at) =
             if lanes > 1 { (lanes as i64, number / lanes as i64) } else { (1, number) };
         self.phase("scan", || {
@@ -673,7 +753,7 @@ impl<'k> Group<'k> {
         // Few threads run over parts of the parts, then each over what is before its own.
         let few = 1usize << (left.ilog2() / 2);
         let every = left / few;
-        let sums = self.shared([few], own.dtype());
+        let sums = self.scratch(&[few], own.dtype());
         self.phase("scan", || {
             k.when(number.lt(few), || {
                 let all = k.fold(0..every, identity, |sum, i| {
@@ -691,6 +771,8 @@ impl<'k> Group<'k> {
             let all = k.fold(0..few, identity, |sum, i| sum.binary(op, sums.at(i)));
             (earlier.binary(op, parts.at(at)), all)
         });
+        self.give_back(&parts);
+        self.give_back(&sums);
         (earlier.binary(op, before), all)
     }
 }
@@ -738,6 +820,7 @@ impl Lang {
 
     /// The value of another thread of the subgroup.
     #[track_caller]
+    #[inline(never)]
     pub(super) fn shuffle<'k>(&'k self, kind: ShuffleKind, x: Val<'k>, lane: Val<'k>) -> Val<'k> {
         let lane = lane.cast(DType::I32);
         self.val(|s| {

@@ -33,6 +33,7 @@ mod array;
 mod control;
 mod finish;
 mod group;
+mod handle;
 mod size;
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ mod value;
 pub use array::{Array, Coordinates};
 pub use control::{Carried, Span, Var};
 pub use group::{Group, Space};
+pub use handle::{ArrayHandle, MatrixHandle, RowsHandle};
 pub use size::SizeExpr;
 pub use tile::{Matrix, Rows};
 pub use value::{Operand, Val};
@@ -287,6 +289,14 @@ struct State {
     over: bool,
 }
 
+impl State {
+    /// Notes the line of the ops since the last call.
+    #[inline(never)]
+    fn end_line(&mut self, line: u32) {
+        self.lines.resize(self.b.kernel().ops().len(), line);
+    }
+}
+
 impl Lang {
     fn new(name: &str, setting: &Setting) -> Lang {
         let state = State { b: Builder::new(name), ..State::default() };
@@ -326,6 +336,7 @@ impl Lang {
         self.fail_at(self.here(), reason.to_string());
     }
 
+    #[inline(never)]
     fn fail_at(&self, site: Site, reason: String) {
         let kernel = self.name.to_string();
         let error = &mut self.state.borrow_mut().error;
@@ -338,6 +349,7 @@ impl Lang {
     }
 
     #[track_caller]
+    #[inline(never)]
     fn here(&self) -> Site {
         let given = self.line.borrow().clone().or_else(|| self.primitive.borrow().clone());
         let caller = Location::caller();
@@ -347,24 +359,39 @@ impl Lang {
     /// Records what a primitive is made of: all of it comes from the line of the caller.
     #[track_caller]
     fn primitive<R>(&self, write: impl FnOnce() -> R) -> R {
-        let site = self.here();
-        let before = self.primitive.replace(Some(site));
+        let before = self.replace_primitive(Some(self.here()));
         let result = write();
-        self.primitive.replace(before);
+        self.replace_primitive(before);
         result
+    }
+
+    #[inline(never)]
+    fn replace_primitive(&self, site: Option<Site>) -> Option<Site> {
+        self.primitive.replace(site)
     }
 
     /// Records what a program wrote within a primitive.
     fn of_program<R>(&self, write: impl FnOnce() -> R) -> R {
-        let before = self.primitive.replace(None);
+        let before = self.replace_primitive(None);
         let result = write();
-        self.primitive.replace(before);
+        self.replace_primitive(before);
         result
     }
 
     /// Records ops, which come from the caller's line.
     #[track_caller]
     fn emit<R>(&self, write: impl FnOnce(&mut State) -> R) -> R {
+        let line = self.number_of_line();
+        let state = &mut *self.state.borrow_mut();
+        let result = write(state);
+        state.end_line(line);
+        result
+    }
+
+    /// The number of the line that ops come from. Compiled once, not into each function that emits.
+    #[track_caller]
+    #[inline(never)]
+    fn number_of_line(&self) -> u32 {
         let site = self.here();
         let state = &mut *self.state.borrow_mut();
         let next = state.sites.len() as u32;
@@ -372,9 +399,7 @@ impl Lang {
         if line == next {
             state.sites.push(site);
         }
-        let result = write(state);
-        state.lines.resize(state.b.kernel().ops().len(), line);
-        result
+        line
     }
 
     #[track_caller]
@@ -382,6 +407,7 @@ impl Lang {
         Val { k: self, value: self.emit(write) }
     }
 
+    #[inline(never)]
     fn ty(&self, value: Value) -> Type {
         self.state.borrow().b.ty(value)
     }
@@ -399,6 +425,7 @@ impl Lang {
 
     /// A literal index (`i64`).
     #[track_caller]
+    #[inline(never)]
     pub fn index(&self, x: i64) -> Val<'_> {
         self.val(|s| s.b.index(x))
     }
@@ -442,6 +469,7 @@ impl Lang {
 
     /// The scalar argument that is this number at launch.
     #[track_caller]
+    #[inline(never)]
     fn scalar(&self, expr: SizeExpr) -> Val<'_> {
         if let SizeExpr::Literal(x) = expr {
             return self.index(x);
@@ -565,6 +593,7 @@ impl Lang {
     }
 
     #[track_caller]
+    #[inline(never)]
     fn argument<'k>(
         &'k self,
         name: &str,
@@ -614,6 +643,7 @@ impl Lang {
 
     /// The scalar argument that is this literal.
     #[track_caller]
+    #[inline(never)]
     fn fixed(&self, x: i64) -> Val<'_> {
         let expr = SizeExpr::Literal(x);
         let known = self.state.borrow().scalars.iter().find(|x| x.0 == expr).map(|x| x.1);

@@ -323,3 +323,28 @@ fn faults_of_a_run_have_the_line_of_the_program() {
     assert_eq!(recorded.site(value).unwrap().line, line);
     crate::ir::interp::interpret(recorded.kernel(), &mut buffers, &scalars, &options).unwrap();
 }
+
+#[test]
+fn handles_are_of_the_same_arrays() {
+    for caps in devices() {
+        let recorded = record("handles", &setting(&caps, &[DType::F32]), |k: &Lang| {
+            let n = k.size("n");
+            let x = k.input("x", [n, n]).handle();
+            let y = k.output_filled_of("y", &[n], DType::F32, Scalar::from(1.0)).handle();
+            assert!(k.group().is_none());
+            k.groups([n], 64, |_, [i]| {
+                let (group, row) = (k.group().unwrap(), k.array_of(&x).row(i).handle());
+                let of_group = group.shared_of_shape(&[1], DType::F32);
+                group.each(1, |at| of_group.set(at, k.array_of(&row).at(i)));
+                k.array_of(&y).set(i, of_group.at(0));
+                assert!(i.is_nonnegative() && (i * 2 + n % 3).is_nonnegative());
+                assert!(!(i - 1).is_nonnegative() && !of_group.at(0).is_nonnegative());
+            });
+            assert_eq!(k.error(), None);
+        })
+        .unwrap();
+        let x: Vec<f64> = (0..9).map(f64::from).collect();
+        let found = run(&recorded, &[3], std::slice::from_ref(&x), &options(&caps, None));
+        assert_eq!(found[0], [0.0, 4.0, 8.0], "{caps:?}");
+    }
+}

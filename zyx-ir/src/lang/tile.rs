@@ -20,7 +20,7 @@ const SHARING: usize = 16;
 
 /// Which elements a thread has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Layout {
+pub(super) enum Layout {
     /// One thread has all.
     Whole,
     /// Threads in a grid of so many rows and columns: a thread has as many rows as there are for each row of the grid, side by side,
@@ -36,22 +36,22 @@ enum Layout {
 /// A matrix of literal extents, spread over the threads of a group.
 #[derive(Debug)]
 pub struct Matrix<'k> {
-    group: Group<'k>,
-    shape: [usize; 2],
-    dtype: DType,
-    layout: Layout,
+    pub(super) group: Group<'k>,
+    pub(super) shape: [usize; 2],
+    pub(super) dtype: DType,
+    pub(super) layout: Layout,
     /// Storage of a thread: one for all elements, or one for each row and column, or square.
-    parts: Vec<Value>,
+    pub(super) parts: Vec<Value>,
 }
 
 /// A value for each row of a [`Matrix`].
 #[derive(Clone, Debug)]
 pub struct Rows<'k> {
-    group: Group<'k>,
-    n: usize,
-    layout: Layout,
+    pub(super) group: Group<'k>,
+    pub(super) n: usize,
+    pub(super) layout: Layout,
     /// Storage for one row each, or for all that the thread has.
-    parts: Vec<Array<'k>>,
+    pub(super) parts: Vec<Array<'k>>,
 }
 
 /// An element of a matrix that a thread has.
@@ -110,7 +110,8 @@ impl Layout {
 }
 
 impl<'k> Group<'k> {
-    /// A matrix of zeros. Extents are powers of two.
+    /// A matrix of zeros. Extents are powers of two. Of a kernel with inputs that are factors of matrix instructions, a matrix
+    /// of `f32` has such products alone.
     #[track_caller]
     pub fn matrix(self, shape: [usize; 2], dtype: DType) -> Matrix<'k> {
         let k = self.lang();
@@ -118,7 +119,8 @@ impl<'k> Group<'k> {
             k.fail(format_args!("a matrix of {shape:?}: extents are powers of two"));
         }
         // Sums of products of halves are `f32`.
-        let squares = dtype == DType::F32 && k.caps().mma != crate::dtype::DTypeSet::NONE;
+        let halves = k.setting.inputs.iter().any(|input| k.caps().mma.contains(*input));
+        let squares = dtype == DType::F32 && halves;
         let layout = Layout::of(self, shape, squares);
         let [rows, columns] = shape;
         let (n, len) = match layout {
@@ -281,13 +283,23 @@ impl<'k> Matrix<'k> {
         rows: [&Rows<'k>; N],
         f: impl Fn([Val<'k>; 2], Val<'k>, [Val<'k>; N]) -> Val<'k>,
     ) {
+        self.map_rows_of(&rows, &|at, x, of_row| f(at, x, std::array::from_fn(|i| of_row[i])));
+    }
+
+    /// As [`Matrix::map_rows`], of any number of values of a row.
+    #[track_caller]
+    pub fn map_rows_of(
+        &self,
+        rows: &[&Rows<'k>],
+        f: &dyn Fn([Val<'k>; 2], Val<'k>, &[Val<'k>]) -> Val<'k>,
+    ) {
         let k = self.k();
         k.primitive(|| {
             self.group.phase("map_rows", || {
                 self.held(&|held| {
                     let old = self.get(&held);
-                    let of_row = rows.map(|rows| rows.part(held.row));
-                    self.put(&held, k.of_program(|| f(held.at, old, of_row)));
+                    let of_row = parts_of(rows, held.row);
+                    self.put(&held, k.of_program(|| f(held.at, old, &of_row)));
                 });
             });
         });
@@ -300,13 +312,19 @@ impl<'k> Matrix<'k> {
         rows: [&Rows<'k>; N],
         f: impl Fn([Val<'k>; 2], Val<'k>, [Val<'k>; N]),
     ) {
+        self.each_of(&rows, &|at, x, of_row| f(at, x, std::array::from_fn(|i| of_row[i])));
+    }
+
+    /// As [`Matrix::each`], of any number of values of a row.
+    #[track_caller]
+    pub fn each_of(&self, rows: &[&Rows<'k>], f: &dyn Fn([Val<'k>; 2], Val<'k>, &[Val<'k>])) {
         let k = self.k();
         k.primitive(|| {
             self.group.phase("each", || {
                 self.held(&|held| {
                     let value = self.get(&held);
-                    let of_row = rows.map(|rows| rows.part(held.row));
-                    k.of_program(|| f(held.at, value, of_row));
+                    let of_row = parts_of(rows, held.row);
+                    k.of_program(|| f(held.at, value, &of_row));
                 });
             });
         });
@@ -350,7 +368,17 @@ impl<'k> Matrix<'k> {
         left: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
         right: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
     ) {
-        let (k, bounds) = (self.k(), steps.bounds(self.k()));
+        self.add_product_by(steps.bounds(self.k()), &left, &right);
+    }
+
+    #[track_caller]
+    fn add_product_by(
+        &self,
+        bounds: (Option<Val<'k>>, Val<'k>),
+        left: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
+        right: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
+    ) {
+        let k = self.k();
         k.primitive(|| {
             let start = bounds.0.unwrap_or_else(|| k.index(0));
             let steps = (start, bounds.1);
@@ -363,7 +391,7 @@ impl<'k> Matrix<'k> {
                 }
                 Layout::Squares { .. } => {
                     let whole = |factor: &Factor<'_, 'k>, side: usize| {
-                        self.stage_squares(factor, steps.0, self.shape[side], side)
+                        self.stage_squares(factor, 0, DEPTH, self.shape[side], side)
                     };
                     k.blocks(steps, DEPTH, |first, inside| {
                         let left = |i, step| masked(inside(step), left(i, first + step));
@@ -385,6 +413,16 @@ impl<'k> Matrix<'k> {
         dtype: DType,
         right: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
     ) {
+        self.add_product_with(matrix, dtype, &right);
+    }
+
+    #[track_caller]
+    fn add_product_with(
+        &self,
+        matrix: &Matrix<'k>,
+        dtype: DType,
+        right: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
+    ) {
         let k = self.k();
         let [rows, steps] = matrix.shape;
         k.primitive(|| {
@@ -393,7 +431,7 @@ impl<'k> Matrix<'k> {
                 let right = Factor::Right(&right);
                 for first in (0..steps).step_by(DEPTH) {
                     let depth = DEPTH.min(steps - first);
-                    let b = self.stage_squares_from(&right, first, depth, self.shape[1], 1);
+                    let b = self.stage_squares(&right, first, depth, self.shape[1], 1);
                     let squares = steps / SIDE;
                     let a = |i: usize, step: usize| {
                         matrix.as_left(i * squares + first / SIDE + step, dtype)
@@ -402,7 +440,7 @@ impl<'k> Matrix<'k> {
                 }
                 return;
             }
-            let staged = self.group.shared([rows, steps], dtype);
+            let staged = self.group.scratch(&[rows, steps], dtype);
             matrix.group.phase("add_product_of", || {
                 matrix.held(&|held| staged.set(held.at, matrix.get(&held).cast(dtype)));
             });
@@ -412,6 +450,7 @@ impl<'k> Matrix<'k> {
                 Layout::Whole => self.multiply_alone(steps, &left, &right),
                 _ => self.multiply_in_grid(steps, &left, &right),
             }
+            self.group.give_back(&staged);
         });
     }
 
@@ -448,8 +487,8 @@ impl<'k> Matrix<'k> {
         let (k, [rows, columns]) = (self.k(), self.shape);
         let depth = DEPTH / 2;
         // One more place in each row, so that rows begin at different banks.
-        let a = self.group.shared([rows, depth + 1], self.dtype);
-        let b = self.group.shared([depth, columns + 1], self.dtype);
+        let a = self.group.scratch(&[rows, depth + 1], self.dtype);
+        let b = self.group.scratch(&[depth, columns + 1], self.dtype);
         let (mine, each) = (rows / r, columns.div_ceil(c));
         let number = self.group.number().unwrap_or_else(|| k.index(0));
         let [row, column] = [number / c * mine, number % c];
@@ -485,22 +524,13 @@ impl<'k> Matrix<'k> {
                 });
             });
         });
-    }
-
-    #[track_caller]
-    fn stage_squares(
-        &self,
-        factor: &Factor<'_, 'k>,
-        _start: Val<'k>,
-        extent: usize,
-        side: usize,
-    ) -> Squares<'k> {
-        self.stage_squares_from(factor, 0, DEPTH, extent, side)
+        self.group.give_back(&a);
+        self.group.give_back(&b);
     }
 
     /// Leaves so many steps of a factor in shared storage, as matrix instructions take them.
     #[track_caller]
-    fn stage_squares_from(
+    fn stage_squares(
         &self,
         factor: &Factor<'_, 'k>,
         first: usize,
@@ -626,6 +656,12 @@ impl<'k> Squares<'k> {
     }
 }
 
+/// The values of a row that the thread has.
+#[track_caller]
+fn parts_of<'k>(rows: &[&Rows<'k>], row: Row<'k>) -> Vec<Val<'k>> {
+    rows.iter().map(|rows| rows.part(row)).collect()
+}
+
 /// A value, or zero.
 fn masked<'k>(inside: Option<Val<'k>>, value: Val<'k>) -> Val<'k> {
     match inside {
@@ -708,7 +744,7 @@ impl<'k> Rows<'k> {
             return;
         }
         let (dtype, threads) = (self.parts[0].dtype(), group.threads());
-        let all = group.shared([self.layout.rows(self.n) * threads], dtype);
+        let all = group.scratch(&[self.layout.rows(self.n) * threads], dtype);
         let number_of = |row: Row<'k>| match row {
             Row::Known(row) => k.index(row as i64),
             Row::Counted(row) => row,
@@ -724,6 +760,7 @@ impl<'k> Rows<'k> {
                 self.put(row, sum);
             });
         });
+        group.give_back(&all);
     }
 
     /// New values, each made of those of its row.
@@ -733,14 +770,24 @@ impl<'k> Rows<'k> {
         others: [&Rows<'k>; N],
         f: impl Fn(Val<'k>, [Val<'k>; N]) -> Val<'k>,
     ) -> Rows<'k> {
+        self.map_of(&others, &|x, of_row| f(x, std::array::from_fn(|i| of_row[i])))
+    }
+
+    /// As [`Rows::map`], of any number of values of a row.
+    #[track_caller]
+    pub fn map_of(
+        &self,
+        others: &[&Rows<'k>],
+        f: &dyn Fn(Val<'k>, &[Val<'k>]) -> Val<'k>,
+    ) -> Rows<'k> {
         let k = self.group.lang();
         k.primitive(|| {
             let new = self.group.rows_like(self.n, self.layout, self.parts[0].dtype());
             self.group.phase("map", || {
                 self.held(&|row| {
-                    let of_row = others.map(|rows| rows.part(row));
+                    let of_row = parts_of(others, row);
                     let value = self.part(row);
-                    new.put(row, k.of_program(|| f(value, of_row)));
+                    new.put(row, k.of_program(|| f(value, &of_row)));
                 });
             });
             new

@@ -29,6 +29,7 @@ impl<'k> Operand<'k> for Val<'k> {
 
 /// The literal `x` of a dtype that holds it.
 #[track_caller]
+#[inline(never)]
 fn literal(k: &Lang, x: Scalar, dtype: DType) -> Val<'_> {
     let of = x.cast(dtype);
     let whole = x.to_f64().fract() == 0.0;
@@ -166,6 +167,7 @@ impl<'k> Val<'k> {
 
     /// A unary operation of the table.
     #[track_caller]
+    #[inline(never)]
     pub fn unary(self, op: UnaryOp) -> Val<'k> {
         if !self.domain(op.domain(), op.name()) {
             return self;
@@ -176,7 +178,12 @@ impl<'k> Val<'k> {
     /// A binary operation of the table.
     #[track_caller]
     pub fn binary(self, op: BinaryOp, other: impl Operand<'k>) -> Val<'k> {
-        let other = other.val(self.k, self.dtype());
+        self.binary_of(op, other.val(self.k, self.dtype()))
+    }
+
+    #[track_caller]
+    #[inline(never)]
+    fn binary_of(self, op: BinaryOp, other: Val<'k>) -> Val<'k> {
         let result = op.result(self.dtype());
         if self.dtype() != other.dtype() {
             let (x, y) = (self.dtype(), other.dtype());
@@ -314,7 +321,12 @@ impl<'k> Val<'k> {
     pub fn select(self, x: impl Operand<'k>, y: impl Operand<'k>) -> Val<'k> {
         // One of both may be a literal.
         let x = x.val(self.k, y.val(self.k, DType::F32).dtype());
-        let y = y.val(self.k, x.dtype());
+        self.select_of(x, y.val(self.k, x.dtype()))
+    }
+
+    #[track_caller]
+    #[inline(never)]
+    fn select_of(self, x: Val<'k>, y: Val<'k>) -> Val<'k> {
         if self.dtype() != DType::Bool || x.dtype() != y.dtype() {
             let [c, x, y] = [self, x, y].map(Val::dtype);
             self.k.fail(format_args!("`select` by {c} of {x} and {y}: bool and equal dtypes"));
@@ -325,6 +337,7 @@ impl<'k> Val<'k> {
 
     /// Conversion to a dtype, as a tensor's.
     #[track_caller]
+    #[inline(never)]
     pub fn cast(self, dtype: DType) -> Val<'k> {
         self.k.val(|s| s.b.cast(dtype, self.value))
     }

@@ -58,7 +58,7 @@ double, half, long, short = _core.float64, _core.float16, _core.int64, _core.int
 float, int = _core.float32, _core.int32  # noqa: A001
 
 _SUBMODULES = ("nn", "optim", "array_api", "linalg", "special", "fft", "utils", "autograd", "cuda", "onnx", "accelerator", "backends", "compiler",
-               "distributed", "distributions", "func", "hub", "random", "sparse", "testing", "types", "version", "amp")  # fmt: skip
+               "distributed", "distributions", "func", "hub", "random", "sparse", "testing", "types", "version", "amp", "lang")  # fmt: skip
 # Names of `_types`, which is loaded at the first use of one.
 _TYPES = """
 FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor BoolTensor Size dtype finfo iinfo
@@ -104,6 +104,10 @@ def __getattr__(name):
         from . import sparse
 
         found = getattr(sparse, name)
+    elif name in ("kernel", "Kernel"):
+        from . import _kernel
+
+        found = getattr(_kernel, name)
     elif name == "summary":
         from ._summary import summary as found
     elif name in _AMP:
@@ -125,4 +129,4 @@ def __getattr__(name):
 
 def __dir__():
     methods = (name for name in dir(Tensor) if not name.startswith("_") and callable(getattr(Tensor, name)))
-    return sorted({*globals(), *_SUBMODULES, *_TYPES.split(), *_AMP, *_SPARSE, "load", "save", "summary", *methods})
+    return sorted({*globals(), *_SUBMODULES, *_TYPES.split(), *_AMP, *_SPARSE, "load", "save", "summary", "kernel", "Kernel", *methods})

@@ -15,6 +15,8 @@ from . import onnx as onnx
 from . import special as special
 from . import nn as nn
 from . import optim as optim
+from ._kernel import Kernel as Kernel
+from ._kernel import kernel as kernel
 # Written by tools/python_stubs.py from here
 
 from ._core import AxisError as AxisError
@@ -23,6 +25,7 @@ from ._core import DTypeError as DTypeError
 from ._core import Device as Device
 from ._core import GgufFile as GgufFile
 from ._core import Jit as Jit
+from ._core import KernelError as KernelError
 from ._core import OutOfMemoryError as OutOfMemoryError
 from ._core import Parameter as Parameter
 from ._core import Plateau as Plateau
@@ -85,6 +88,7 @@ from . import testing as testing
 from . import types as types
 from . import version as version
 from . import amp as amp
+from . import lang as lang
 from ._types import BFloat16Tensor as BFloat16Tensor
 from ._types import BoolTensor as BoolTensor
 from ._types import ByteTensor as ByteTensor

@@ -5520,6 +5520,12 @@ class DTypeError(TypeError, RuntimeError):
 class AxisError(IndexError, ValueError):
     """An axis that a tensor does not have."""
 
+class KernelError(ValueError, RuntimeError):
+    """A kernel of `zyx.kernel` that is wrong, at a line of the program."""
+
+    filename: str
+    lineno: int
+
 class OutOfMemoryError(MemoryError, RuntimeError):
     """A device without memory left."""
 

@@ -22,7 +22,7 @@ use super::pull::{Indices, TupleId};
 use crate::affine::{AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
-use crate::hal::{Call, ConvolutionAxis, ConvolutionSpec, Convolved};
+use crate::hal::{Call, ConvolutionAxis, ConvolutionSpec, Convolved, sort_by_number};
 use crate::runtime::Device;
 
 /// Most axes along which a kernel slides.
@@ -248,7 +248,7 @@ impl Finder<'_> {
         let levels = image.way.levels[..place.levels].iter();
         let mut sorted: Vec<Sorted> =
             levels.filter_map(|&level| self.sorted(indices, level, &class)).collect();
-        sorted.sort_by_key(|sorted| std::cmp::Reverse(self.overlapping(sorted)));
+        sort_by_number(&mut sorted, |sorted| -(self.overlapping(sorted) as i128));
         let parts = sorted.into_iter().filter_map(|sorted| {
             let kernel = self.is_gradient_of_kernel(&sorted, outer)?;
             let axes = sorted.axes.clone();
@@ -369,7 +369,7 @@ impl Finder<'_> {
         // Counters of images, and of positions where the kernel has one place.
         let (positions, channels) =
             if kernel { (&mut sums, &mut results) } else { (&mut results, &mut sums) };
-        positions.sort_by_key(|&atom| std::cmp::Reverse(flat.coefficient(atom)));
+        sort_by_number(positions, |&atom| -i128::from(flat.coefficient(atom)));
         // One that runs along a whole axis may count images.
         let along = |atom: AtomId| {
             let mut of_it = axes.iter().filter(|axis| axis.0.coefficient(atom) != 0);
@@ -384,7 +384,7 @@ impl Finder<'_> {
             }
             slides.push(Slide { position: Some((atom, by)), place: None, stride: c / by });
         }
-        slides.sort_by_key(|slide| std::cmp::Reverse(slide.stride));
+        sort_by_number(&mut slides, |slide| -i128::from(slide.stride));
         let channel = match channels[..] {
             [] => None,
             [channel] => Some(channel),

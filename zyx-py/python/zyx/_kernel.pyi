@@ -1,0 +1,38 @@
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from ._core import DeviceLike, DTypeLike
+from .lang import KernelGradient
+
+_Function = Callable[..., Any]
+_Rule = TypeVar("_Rule", bound=Callable[[KernelGradient], Any])
+
+class Kernel:
+    """A function of tensors that `zyx.kernel` made."""
+
+    __name__: str
+    __wrapped__: _Function
+    def __call__(self, *tensors: Any) -> Any:
+        """The result of the kernel, or a tuple of its results."""
+
+    def with_size(self, **sizes: int) -> Kernel:
+        """The kernel with sizes that no input says."""
+
+    def with_parameter(self, **values: int) -> Kernel:
+        """The kernel with other values of parameters; see `zyx.lang.Lang.parameter`."""
+
+    def gradient(self, rule: _Rule) -> _Rule:
+        """Sets the gradient, as a decorator of a function that gives one cotangent, or `None`, for each input."""
+
+    def check(self, *tensors: Any) -> None:
+        """Runs the kernel in an interpreter that looks at each access."""
+
+    def text(self, *dtypes: DTypeLike, device: DeviceLike | None = None) -> str:
+        """The kernel for inputs of these dtypes on a device, as text of the compiler's kernels."""
+
+@overload
+def kernel(function: _Function, *, elementwise: bool | None = None, name: str | None = None) -> Kernel:
+    """A kernel that a function of Python writes: called with tensors, it gives lazy tensors."""
+
+@overload
+def kernel(function: None = None, *, elementwise: bool | None = None, name: str | None = None) -> Callable[[_Function], Kernel]: ...

@@ -1,0 +1,264 @@
+//! `zyx.lang.Group`, `Matrix` and `Rows`: what the threads of a group do together.
+
+use super::body::{Kind, PyBody, extents};
+use super::recording::{Recording, Step, operation};
+use crate::dtype::DTypeArg;
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use zyx::DType;
+use zyx::kernel::{Group, Matrix, MatrixHandle, Rows, RowsHandle};
+
+type Any<'a, 'py> = &'a Bound<'py, PyAny>;
+type Object = PyResult<Py<PyAny>>;
+type WriteMatrix<'a> = &'a mut dyn for<'k> FnMut(&Step<'k, '_>, &Matrix<'k>) -> Object;
+type WriteRows<'a> = &'a mut dyn for<'k> FnMut(&Step<'k, '_>, &Rows<'k>) -> Object;
+
+/// A group of threads.
+#[pyclass(name = "Group", module = "zyx.lang", frozen)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PyGroup(pub(super) Recording);
+
+/// The group that is being recorded.
+pub(super) fn of<'k>(step: &Step<'k, '_>) -> PyResult<Group<'k>> {
+    step.k.group().ok_or_else(|| {
+        step.k.fail("a group, or a matrix of it, is used outside of the body of `k.groups`");
+        PyValueError::new_err("a group is used outside of its body")
+    })
+}
+
+#[pymethods]
+impl PyGroup {
+    /// Its number of threads: 1 where the device has no threads that share storage.
+    #[getter]
+    fn threads(&self, py: Python<'_>) -> Object {
+        self.0.record(py, &mut |step| of(step)?.threads().into_py_any(step.py))
+    }
+
+    /// Runs the function once for each point of a space, its points spread over the threads.
+    fn each(&self, space: Any<'_, '_>) -> PyResult<PyBody> {
+        PyBody::new(space.py(), self.0, Kind::GroupEach(self.0.operands(space)?))
+    }
+
+    /// Combines `f(i)` of each number of a range; all threads get the result.
+    fn reduce(&self, op: &str, span: Any<'_, '_>, f: Any<'_, '_>) -> Object {
+        let (op, span) = (operation(op)?, self.0.span(span)?);
+        self.0.record(f.py(), &mut |step| {
+            step.object(of(step)?.reduce(op, span, |i| step.found(f, &[i], None)))
+        })
+    }
+
+    /// A scan of `value(i)` along a range: `emit(i, before, after)` gets each number with the combination of the values before
+    /// it, and with its own. All threads get the combination of all.
+    fn scan(
+        &self,
+        op: &str,
+        span: Any<'_, '_>,
+        dtype: DTypeArg,
+        value: Any<'_, '_>,
+        emit: Any<'_, '_>,
+    ) -> Object {
+        let (op, span, dtype) = (operation(op)?, self.0.span(span)?, dtype.or(DType::F32));
+        self.0.record(value.py(), &mut |step| {
+            let one = |i| step.found(value, &[i], Some(dtype));
+            let emit = |i, before, after| step.run(emit, &[i, before, after]);
+            step.object(of(step)?.scan(op, span, dtype, one, emit))
+        })
+    }
+
+    /// Storage that all threads of the group see, not initialised.
+    fn shared(&self, shape: Any<'_, '_>, dtype: DTypeArg) -> Object {
+        let (extents, dtype) = (extents(shape)?, dtype.or(DType::F32));
+        self.0
+            .record(shape.py(), &mut |step| step.array(&of(step)?.shared_of_shape(&extents, dtype)))
+    }
+
+    /// A matrix of zeros, spread over the threads. Extents are powers of two.
+    fn matrix(&self, shape: Any<'_, '_>, dtype: DTypeArg) -> Object {
+        let (extents, dtype) = (extents(shape)?, dtype.or(DType::F32));
+        let &[rows, columns] = &extents[..] else {
+            return Err(PyValueError::new_err("a matrix has two extents"));
+        };
+        self.0.record(shape.py(), &mut |step| {
+            let handle = of(step)?.matrix([rows, columns], dtype).handle();
+            PyMatrix { recording: self.0, handle }.into_py_any(step.py)
+        })
+    }
+}
+
+/// A matrix spread over the threads of a group.
+#[pyclass(name = "Matrix", module = "zyx.lang", frozen)]
+#[derive(Clone, Debug)]
+pub(crate) struct PyMatrix {
+    recording: Recording,
+    handle: MatrixHandle,
+}
+
+/// A value for each row of a matrix.
+#[pyclass(name = "Rows", module = "zyx.lang", frozen, from_py_object)]
+#[derive(Clone, Debug)]
+pub(crate) struct PyRows {
+    recording: Recording,
+    handle: RowsHandle,
+}
+
+/// The values of rows in an operation of their recording.
+fn rows_of<'k>(step: &Step<'k, '_>, rows: &[PyRows]) -> PyResult<Vec<Rows<'k>>> {
+    rows.iter().map(|rows| rows.in_step(step)).collect()
+}
+
+impl PyMatrix {
+    fn record(&self, py: Python<'_>, write: WriteMatrix<'_>) -> Object {
+        self.recording.record(py, &mut |step| {
+            of(step)?;
+            write(step, &step.k.matrix_of(&self.handle))
+        })
+    }
+
+    /// Calls a function for each element, with its coordinates and values of its row.
+    pub(super) fn elements(
+        &self,
+        step: &Step<'_, '_>,
+        rows: &[PyRows],
+        f: Any<'_, '_>,
+    ) -> PyResult<()> {
+        of(step)?;
+        let rows = rows_of(step, rows)?;
+        let each = |[i, j]: [_; 2], x, rows: &[_]| step.run(f, &[&[i, j, x], rows].concat());
+        step.k.matrix_of(&self.handle).each_of(&rows.iter().collect::<Vec<_>>(), &each);
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl PyMatrix {
+    /// Its extents.
+    #[getter]
+    fn shape(&self, py: Python<'_>) -> Object {
+        self.record(py, &mut |step, matrix| {
+            <(usize, usize)>::from(matrix.shape()).into_py_any(step.py)
+        })
+    }
+
+    /// The dtype of its elements.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> Object {
+        self.record(py, &mut |step, matrix| step.dtype(matrix.dtype()))
+    }
+
+    /// Makes all elements one value.
+    fn fill(&self, value: Any<'_, '_>) -> Object {
+        self.record(value.py(), &mut |step, matrix| {
+            matrix.fill(step.value(value, Some(matrix.dtype()))?);
+            step.none()
+        })
+    }
+
+    /// Replaces each element `x` by `f(i, j, x)`.
+    fn map(&self, f: Any<'_, '_>) -> Object {
+        self.map_rows(Vec::new(), f)
+    }
+
+    /// As `map`, of `f(i, j, x, *values)` with the values of the element's row.
+    fn map_rows(&self, rows: Vec<PyRows>, f: Any<'_, '_>) -> Object {
+        self.record(f.py(), &mut |step, matrix| {
+            let rows = rows_of(step, &rows)?;
+            matrix.map_rows_of(&rows.iter().collect::<Vec<_>>(), &|[i, j], x, rows| {
+                step.found(f, &[&[i, j, x], rows].concat(), Some(matrix.dtype()))
+            });
+            step.none()
+        })
+    }
+
+    /// Calls the function with `i, j, x` of each element and the values of its row: to store it.
+    #[pyo3(signature = (*rows))]
+    fn each(&self, py: Python<'_>, rows: Vec<PyRows>) -> PyResult<PyBody> {
+        PyBody::new(py, self.recording, Kind::Elements(self.clone(), rows))
+    }
+
+    /// For each row the combination of its elements.
+    fn reduce_rows(&self, py: Python<'_>, op: &str) -> Object {
+        let op = operation(op)?;
+        self.record(py, &mut |step, matrix| PyRows::give(step, &matrix.reduce_rows(op)))
+    }
+
+    /// A value for each of its rows, all `value`.
+    fn rows(&self, value: Any<'_, '_>) -> Object {
+        self.record(value.py(), &mut |step, matrix| {
+            let value = step.value(value, Some(matrix.dtype()))?;
+            PyRows::give(step, &matrix.rows(value))
+        })
+    }
+
+    /// Adds the product of two matrices, whose elements are `left(i, step)` and `right(step, j)`.
+    fn add_product(&self, steps: Any<'_, '_>, left: Any<'_, '_>, right: Any<'_, '_>) -> Object {
+        let steps = self.recording.span(steps)?;
+        self.record(left.py(), &mut |step, matrix| {
+            matrix.add_product(
+                steps,
+                |i, n| step.found(left, &[i, n], None),
+                |n, j| step.found(right, &[n, j], None),
+            );
+            step.none()
+        })
+    }
+
+    /// Adds the product of a matrix, converted to a dtype, and one whose elements are `right(step, j)`.
+    fn add_product_of(&self, matrix: &PyMatrix, dtype: DTypeArg, right: Any<'_, '_>) -> Object {
+        self.record(right.py(), &mut |step, sums| {
+            step.recording.must_be(step.py, matrix.recording)?;
+            let (left, dtype) = (step.k.matrix_of(&matrix.handle), dtype.or(DType::F32));
+            sums.add_product_of(&left, dtype, |n, j| step.found(right, &[n, j], None));
+            step.none()
+        })
+    }
+}
+
+impl PyRows {
+    fn give(step: &Step<'_, '_>, rows: &Rows<'_>) -> Object {
+        PyRows { recording: step.recording, handle: rows.handle() }.into_py_any(step.py)
+    }
+
+    fn in_step<'k>(&self, step: &Step<'k, '_>) -> PyResult<Rows<'k>> {
+        step.recording.must_be(step.py, self.recording)?;
+        Ok(step.k.rows_of(&self.handle))
+    }
+
+    fn record(&self, py: Python<'_>, write: WriteRows<'_>) -> Object {
+        self.recording.record(py, &mut |step| {
+            of(step)?;
+            write(step, &self.in_step(step)?)
+        })
+    }
+}
+
+#[pymethods]
+impl PyRows {
+    /// New values `f(x, *values)`, each made of those of its row.
+    fn map(&self, others: Vec<PyRows>, f: Any<'_, '_>) -> Object {
+        self.record(f.py(), &mut |step, rows| {
+            let others = rows_of(step, &others)?;
+            let new = rows.map_of(&others.iter().collect::<Vec<_>>(), &|x, others| {
+                step.found(f, &[&[x], others].concat(), Some(x.dtype()))
+            });
+            PyRows::give(step, &new)
+        })
+    }
+
+    /// Takes over the values of others.
+    fn set(&self, py: Python<'_>, others: &PyRows) -> Object {
+        self.record(py, &mut |step, rows| {
+            rows.set(&others.in_step(step)?);
+            step.none()
+        })
+    }
+
+    /// Makes all of them one value.
+    fn fill(&self, value: Any<'_, '_>) -> Object {
+        let operand = self.recording.operand(value)?;
+        self.record(value.py(), &mut |step, rows| {
+            rows.fill(operand);
+            step.none()
+        })
+    }
+}

@@ -1,0 +1,221 @@
+//! Kernels of programs in Python: `zyx.kernel` and `zyx.lang`; `python/zyx/_kernel.py` is the decorator.
+//!
+//! A kernel is a function of Python that is run once for each device and each combination of dtypes; what it records with
+//! the objects of [`body`], [`value`], [`array`] and [`group`] is a [`Kernel`] of Rust. [`recording`] is how they record.
+
+mod array;
+mod body;
+mod group;
+mod recording;
+mod value;
+
+use crate::arguments::{Argument, TensorArg, default_device};
+use crate::device::DeviceArg;
+use crate::dtype::DTypeArg;
+use crate::error::{caught, detached, kernel_error, raise_later};
+use crate::functional::in_python;
+use crate::lists::each;
+use crate::tensor::PyTensor;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+pub(crate) use recording::line;
+use recording::{Arg, Open};
+use value::PyVal;
+use zyx::internals::hal::fork;
+use zyx::kernel::{Kernel, KernelGradient, Lang, Operand, Site, Val};
+use zyx::{DType, Tensor};
+
+/// A kernel: a function of tensors that gives a tensor, or a tuple of them.
+#[pyclass(name = "_Kernel", module = "zyx._core", frozen)]
+#[derive(Debug)]
+pub(crate) struct PyKernel(Kernel);
+
+/// Runs a function of Python that records; an exception is raised at the end of the call that this thread is in.
+fn recorded<T>(k: &Lang, record: impl FnOnce(Python<'_>, &Open) -> PyResult<T>) -> Option<T> {
+    let open = Open::new(k);
+    let _outside = fork::leave();
+    match Python::attach(|py| record(py, &open)) {
+        Ok(found) => Some(found),
+        Err(error) => {
+            k.fail(format_args!("it raised an exception: {error}"));
+            raise_later(error);
+            None
+        }
+    }
+}
+
+fn record_kernel(k: &Lang, function: &Py<PyAny>) {
+    recorded(k, |py, open| {
+        let found = function.bind(py).call1((body::PyLang(open.0),))?;
+        if found.is_none() {
+            return Ok(());
+        }
+        let text = "a kernel returns nothing: it stores its results in outputs. The parameter `k` is the kernel; of a function \
+                    of elements, none is called `k`, or `zyx.kernel` is given `elementwise=True`";
+        Err(PyTypeError::new_err(text))
+    });
+}
+
+fn record_elements<'k>(values: &[Val<'k>], function: &Py<PyAny>) -> Val<'k> {
+    let k = values[0].lang();
+    let found = recorded(k, |py, open| {
+        let object = |value: &Val<'_>| PyVal { recording: open.0, value: value.id() };
+        let arguments: Vec<PyVal> = values.iter().map(object).collect();
+        let found = function.bind(py).call1(PyTuple::new(py, arguments)?)?;
+        open.0.operand(&found)
+    });
+    found.map_or(values[0], |found: Arg| found.val(k, values[0].dtype()))
+}
+
+/// The cotangents of a kernel's inputs by a rule of Python.
+fn cotangents(
+    py: Python<'_>,
+    name: &str,
+    rule: &Py<PyAny>,
+    of: &KernelGradient<'_>,
+) -> PyResult<Vec<Option<Tensor>>> {
+    let tensor = |x: &Tensor| Py::new(py, PyTensor::new(x.clone()));
+    let inputs = of.inputs.iter().map(tensor).collect::<PyResult<Vec<_>>>()?;
+    let given = PyKernelGradient {
+        inputs: PyTuple::new(py, inputs)?.unbind(),
+        output: tensor(of.output)?,
+        number: of.number,
+        cotangent: tensor(of.cotangent)?,
+    };
+    let found = rule.bind(py).call1((given,))?;
+    let one = |x: Bound<'_, PyAny>| match x.is_none() {
+        true => Ok(None),
+        false => Ok(Some(x.cast::<PyTensor>()?.get().tensor())),
+    };
+    let found = match found.cast::<PyTensor>() {
+        Ok(_) => vec![one(found)?],
+        Err(_) => each(&found, one)?,
+    };
+    let fits = |(dx, x): (&Option<Tensor>, &Tensor)| {
+        dx.as_ref().is_none_or(|dx| dx.shape() == x.shape() && dx.dtype() == x.dtype())
+    };
+    let reason = if found.len() != of.inputs.len() {
+        let (n, m) = (found.len(), of.inputs.len());
+        format!("its gradient gives {n} cotangents for {m} inputs: one, or None, for each")
+    } else if let Some(i) = found.iter().zip(of.inputs).position(|pair| !fits(pair)) {
+        let (dx, x) = (found[i].as_ref().unwrap_or(&of.inputs[i]), &of.inputs[i]);
+        format!(
+            "its gradient gives {}{:?} for input {i}, which is {}{:?}",
+            dx.dtype(),
+            dx.shape(),
+            x.dtype(),
+            x.shape()
+        )
+    } else {
+        return Ok(found);
+    };
+    let site = site_of(rule.bind(py)).unwrap_or(Site { file: "unknown".into(), line: 0 });
+    Err(kernel_error(py, format!("kernel `{name}` at {site}: {reason}"), &site))
+}
+
+/// The line where a function begins.
+fn site_of(function: &Bound<'_, PyAny>) -> PyResult<Site> {
+    let code = function.getattr("__code__")?;
+    let file: String = code.getattr("co_filename")?.extract()?;
+    Ok(Site { file: file.into(), line: code.getattr("co_firstlineno")?.extract()? })
+}
+
+/// Tensors of Python's arguments.
+fn inputs(tensors: &Bound<'_, PyTuple>) -> PyResult<Vec<Tensor>> {
+    let first = tensors.iter().find_map(|x| Some(x.cast::<PyTensor>().ok()?.get().tensor()));
+    let device = match first {
+        Some(tensor) => tensor.device().clone(),
+        None => default_device()?,
+    };
+    tensors.iter().map(|x| x.extract::<TensorArg>()?.ready(&device)).collect()
+}
+
+#[pymethods]
+impl PyKernel {
+    #[new]
+    fn make(name: &str, function: Py<PyAny>, elementwise: bool) -> PyKernel {
+        PyKernel(match elementwise {
+            true => Kernel::elementwise(name, move |values: &[Val<'_>]| {
+                record_elements(values, &function)
+            }),
+            false => Kernel::new(name, move |k: &Lang| record_kernel(k, &function)),
+        })
+    }
+
+    #[pyo3(signature = (*tensors))]
+    fn __call__(&self, tensors: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        let (py, inputs) = (tensors.py(), inputs(tensors)?);
+        let inputs: Vec<&Tensor> = inputs.iter().collect();
+        let outputs = caught(py, || self.0.call_all(&inputs))?;
+        let mut outputs: Vec<PyTensor> = outputs.into_iter().map(PyTensor::new).collect();
+        match (outputs.len(), outputs.pop()) {
+            (1, Some(only)) => Ok(Py::new(py, only)?.into_any()),
+            (_, last) => {
+                outputs.extend(last);
+                Ok(PyTuple::new(py, outputs)?.into_any().unbind())
+            }
+        }
+    }
+
+    fn with_size(&self, name: &str, size: usize) -> PyKernel {
+        PyKernel(self.0.with_size(name, size))
+    }
+
+    fn with_parameter(&self, name: &str, value: usize) -> PyKernel {
+        PyKernel(self.0.with_parameter(name, value))
+    }
+
+    fn with_gradient(&self, rule: Py<PyAny>) -> PyKernel {
+        let name = self.0.name().to_owned();
+        PyKernel(self.0.with_gradient(move |of| in_python(|py| cotangents(py, &name, &rule, of))))
+    }
+
+    #[pyo3(signature = (*tensors))]
+    fn check(&self, tensors: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let inputs = inputs(tensors)?;
+        let inputs: Vec<&Tensor> = inputs.iter().collect();
+        detached(tensors.py(), || self.0.check(&inputs))
+    }
+
+    fn text(
+        &self,
+        py: Python<'_>,
+        dtypes: Vec<DTypeArg>,
+        device: Option<DeviceArg>,
+    ) -> PyResult<String> {
+        let device = device.unwrap_or_default().open()?;
+        let dtypes: Vec<DType> = dtypes.into_iter().map(|dtype| dtype.or(DType::F32)).collect();
+        caught(py, || self.0.to_text(&dtypes, &device))
+    }
+}
+
+/// The argument of a kernel's gradient rule.
+#[pyclass(name = "KernelGradient", module = "zyx.lang", frozen, get_all)]
+#[derive(Debug)]
+pub(crate) struct PyKernelGradient {
+    /// The inputs of the call.
+    inputs: Py<PyTuple>,
+    /// The output whose cotangent is given.
+    output: Py<PyTensor>,
+    /// Its number among the outputs.
+    number: usize,
+    /// The cotangent of the output.
+    cotangent: Py<PyTensor>,
+}
+
+/// Adds the classes: `zyx.lang` has their names.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyKernel>()?;
+    let lang = PyModule::new(module.py(), "_lang")?;
+    lang.add_class::<body::PyLang>()?;
+    lang.add_class::<body::PyBody>()?;
+    lang.add_class::<PyVal>()?;
+    lang.add_class::<array::PyArray>()?;
+    lang.add_class::<array::PyVar>()?;
+    lang.add_class::<group::PyGroup>()?;
+    lang.add_class::<group::PyMatrix>()?;
+    lang.add_class::<group::PyRows>()?;
+    lang.add_class::<PyKernelGradient>()?;
+    module.add("_lang", lang)
+}

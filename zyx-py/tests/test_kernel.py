@@ -1,0 +1,752 @@
+"""Kernels that programs write: `zyx.kernel` and `zyx.lang`."""
+
+import inspect
+import math
+import pickle
+import threading
+
+import numpy as np
+import pytest
+import zyx
+import zyx.nn.functional as F
+
+FLOATS = ["float16", "bfloat16", "float32", "float64"]
+TOLERANCES = {"float16": 5e-3, "bfloat16": 4e-2, "float32": 1e-5, "float64": 1e-12}
+
+
+def numbers(*shape, dtype="float32", seed=0):
+    """A tensor of normal numbers, and the same numbers as `float64`."""
+    x = zyx.tensor(np.random.default_rng(seed).normal(size=shape)).to(getattr(zyx, dtype))
+    return x, x.to(zyx.float64).numpy()
+
+
+def close(got, expected, dtype="float32"):
+    assert got.dtype == getattr(zyx, dtype)
+    tolerance = TOLERANCES[dtype]
+    np.testing.assert_allclose(got.to(zyx.float64).numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+def line_of(function, text):
+    """The line of the first occurrence of a text in the source of a function."""
+    lines, first = inspect.getsourcelines(function)
+    return first + next(i for i, line in enumerate(lines) if text in line)
+
+
+def is_at(error, function, text):
+    """Whether an error names this file and the line of a text in a function, as attributes and in its message."""
+    line = line_of(function, text)
+    assert (error.filename, error.lineno) == (__file__, line), (error, line)
+    assert f"{__file__}:{line}" in str(error)
+    return True
+
+
+@zyx.kernel
+def swiglu(gate, up):
+    """A gated unit."""
+    return gate * gate.sigmoid() * up
+
+
+@zyx.kernel
+def softmax(k):
+    """Softmax of rows."""
+    rows, cols = k.sizes("rows", "cols")
+    x = k.input("x", [rows, cols])
+    y = k.output("y", [rows, cols], x.dtype)
+
+    @k.groups([rows], threads=256)
+    def _(g, row):
+        m = g.reduce("max", cols, lambda i: x[row, i].cast(x.float_dtype))
+        s = g.reduce("add", cols, lambda i: (x[row, i] - m).exp())
+
+        @g.each(cols)
+        def _(i):
+            y[row, i] = (x[row, i] - m).exp() / s
+
+
+@softmax.gradient
+def softmax_gradient(of):
+    y, dy = of.output, of.cotangent
+    return [y * (dy - (y * dy).sum(dim=-1, keepdim=True))]
+
+
+@zyx.kernel
+def double(k):
+    n = k.size("n")
+    x = k.input("x", [n])
+    y = k.output("y", [n], x.dtype)
+
+    @k.each(n)
+    def _(i):
+        y[i] = x[i] * 2
+
+
+# Elementwise kernels
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_function_of_elements(dtype):
+    (gate, x), (up, y) = numbers(3, 5, dtype=dtype), numbers(5, dtype=dtype, seed=1)
+    close(swiglu(gate, up), x / (1 + np.exp(-x)) * y, dtype)
+
+
+def test_its_gradient_is_derived():
+    gate, up = (numbers(4, seed=i)[0].requires_grad_() for i in (0, 1))
+    swiglu(gate, up).sum().backward()
+    found = gate.grad, up.grad
+    gate.grad = up.grad = None
+    (gate * gate.sigmoid() * up).sum().backward()
+    for got, expected in zip(found, (gate.grad, up.grad)):
+        np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-5)
+
+
+def test_names_are_those_of_the_function():
+    assert swiglu.__name__ == "swiglu" and swiglu.__doc__ == "A gated unit." and swiglu.__module__ == __name__
+    assert softmax.__wrapped__.__name__ == "softmax" and repr(softmax) == "<zyx.kernel softmax>"
+    assert pickle.loads(pickle.dumps(swiglu)) is swiglu
+    assert isinstance(softmax, zyx.Kernel)
+
+
+def test_the_function_runs_once_for_dtypes():
+    calls = []
+
+    @zyx.kernel(elementwise=True, name="counted")
+    def f(k):
+        calls.append(k.dtype)
+        return k + 1
+
+    for _ in range(3):
+        assert f(zyx.zeros(2)).tolist() == [1.0, 1.0]
+    once = len(calls)
+    assert once <= 2
+    f(zyx.zeros(2).to(zyx.float64))
+    assert len(calls) <= 2 * once and calls[-1] == zyx.float64
+
+
+def test_operators_are_those_of_python():
+    x, y = np.array([-7, -6, 5, 7, 0, 3]), np.array([2, -4, -3, 3, 5, 1])
+    for f in (
+        lambda x, y: x // y,
+        lambda x, y: x % y,
+        lambda x, y: x // 3 + 7 % y,
+        lambda x, y: (x & y) | (x ^ 5) & ~y,
+        lambda x, y: (x << 2) - (x >> 1),
+        lambda x, y: -x + abs(y) * +x,
+    ):
+        got = zyx.kernel(f)(zyx.tensor(x), zyx.tensor(y))
+        np.testing.assert_array_equal(got.numpy(), f(x, y))
+    x, y = np.array([-7.5, 2.0, 3.25]), np.array([2.0, -0.75, 1.5])
+    for f in (lambda x, y: x // y, lambda x, y: x % y, lambda x, y: 2 / x + 1 - y / 4, lambda x, y: abs(x) ** y + 2**y):
+        np.testing.assert_allclose(zyx.kernel(f)(zyx.tensor(x), zyx.tensor(y)).numpy(), f(x, y))
+    for f in (lambda x, y: x < y, lambda x, y: x <= y, lambda x, y: x == y, lambda x, y: x != y, lambda x, y: x > y, lambda x, y: (x >= y) & ~(x > 1)):
+        np.testing.assert_array_equal(zyx.kernel(f)(zyx.tensor(x), zyx.tensor(y)).numpy(), f(x, y))
+
+
+def test_methods_are_those_of_numpy():
+    x = np.array([0.125, 0.5, 0.75])
+    for name in "sqrt exp exp2 expm1 log log2 log1p sin cos tan sinh cosh tanh floor ceil trunc square".split():
+        got = zyx.kernel(lambda x: getattr(x, name)())(zyx.tensor(x))
+        np.testing.assert_allclose(got.numpy(), getattr(np, name)(x), rtol=1e-6)
+    for f, expected in (
+        (lambda x: x.asin() + x.acos() + x.atan(), np.arcsin(x) + np.arccos(x) + np.arctan(x)),
+        (lambda x: x.recip() + x.pow(2), 1 / x + x**2),
+        (lambda x: x.erf(), [math.erf(v) for v in x]),
+        (lambda x: (x - 0.5).relu() + x.clamp(0.25, 0.6), np.maximum(x - 0.5, 0) + np.clip(x, 0.25, 0.6)),
+        (lambda x: x.mul_add(2, 1).maximum(1.5).minimum(x * 8), np.minimum(np.maximum(x * 2 + 1, 1.5), x * 8)),
+        (lambda x: (x > 0.4).select(x, 0) + (x > 0.6).select(1, x), np.where(x > 0.4, x, 0) + np.where(x > 0.6, 1, x)),
+        (lambda x: x.atan2(2) + x.unary("neg") + x.binary("max", 0.5), np.arctan2(x, 2) - x + np.maximum(x, 0.5)),
+        (lambda x: x.cast("int32").cast(x.dtype) + np.float64(2), np.full(3, 2.0)),
+        (lambda x: np.float64(2) * x, 2 * x),
+    ):
+        np.testing.assert_allclose(zyx.kernel(f)(zyx.tensor(x)).numpy(), expected, rtol=1e-6)
+    bits = zyx.kernel(lambda x: x.bitcast(zyx.int32))(zyx.tensor([1.0]))
+    assert bits.tolist() == [0x3F800000]
+
+
+# Kernels that are written
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_softmax(dtype):
+    @zyx.kernel
+    def softmax(k):
+        rows, cols = k.sizes("rows", "cols")
+        x = k.input("x", [rows, cols])
+        y = k.output("y", x.shape, x.dtype)
+
+        @k.groups([rows])
+        def _(g, row):
+            def at(i):
+                return x[row, i].cast("f64" if x.dtype == zyx.float64 else "f32")
+
+            m = g.reduce("max", cols, at)
+            s = g.reduce("add", cols, lambda i: (at(i) - m).exp())
+
+            @g.each(cols)
+            def _(i):
+                y[row, i] = ((at(i) - m).exp() / s).cast(y.dtype)
+
+    for shape in [(1, 1), (3, 300), (2, 0)]:
+        x, a = numbers(*shape, dtype=dtype)
+        e = np.exp(a - a.max(axis=1, keepdims=True, initial=-np.inf))
+        close(softmax(x), e / e.sum(axis=1, keepdims=True), dtype)
+
+
+def test_within_other_operations_and_their_gradients():
+    x = numbers(4, 7)[0].requires_grad_()
+    w = numbers(7, seed=2)[0]
+    found = zyx.grad((softmax(x * 2) * w).sum(), x)
+    expected = zyx.grad(((x * 2).softmax(dim=-1) * w).sum(), x)
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=1e-6)
+    with zyx.no_grad():
+        assert not softmax(x).requires_grad
+
+
+def test_jit_and_vmap():
+    x = numbers(4, 7)[0]
+    step = zyx.jit(lambda x: softmax(x + 1) * 2)
+    for _ in range(3):
+        np.testing.assert_allclose(step(x).numpy(), (x.softmax(dim=-1) * 2).numpy(), rtol=1e-5)
+    assert step.traces == 1
+    slope = zyx.jit(lambda x: zyx.value_and_grad(lambda x: softmax(x).square().sum())(x)[1])
+    expected = zyx.value_and_grad(lambda x: x.softmax(dim=-1).square().sum())(x)[1]
+    np.testing.assert_allclose(slope(x).numpy(), expected.numpy(), atol=1e-6)
+    many = numbers(3, 4, 7)[0]
+    np.testing.assert_allclose(zyx.vmap(softmax)(many).numpy(), many.softmax(dim=-1).numpy(), rtol=1e-5)
+    np.testing.assert_allclose(zyx.vmap(swiglu)(many, many).numpy(), (many * many.sigmoid() * many).numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_stencil(dtype):
+    @zyx.kernel
+    def heat(k):
+        h, w = k.sizes("h", "w")
+        x = k.input("x", [h, w])
+        y = k.output("y", [h, w], x.dtype)
+
+        @k.each([h, w])
+        def _(i, j):
+            around = x.at_or((i - 1, j), 0) + x.at_or((i + 1, j), 0) + x.at_or((i, j - 1), 0) + x.at_or((i, j + 1), 0)
+            y[i, j] = x[i, j] + (around - x[i, j] * 4) * 0.25
+
+    x, a = numbers(9, 13, dtype=dtype)
+    p = np.pad(a, 1)
+    close(heat(x), a + (p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:] - a * 4) * 0.25, dtype)
+
+
+def test_a_wrap_around():
+    @zyx.kernel
+    def rolled(k):
+        n = k.size("n")
+        x = k.input("x", [n])
+        y = k.output("y", [n], x.dtype)
+
+        @k.each(n)
+        def _(i):
+            y[i] = x[(i - 1) % n]
+
+    assert rolled(zyx.arange(5)).tolist() == [4, 0, 1, 2, 3]
+
+
+def test_a_histogram_with_atomics():
+    @zyx.kernel
+    def histogram(k):
+        n = k.size("n")
+        x = k.input("x", [n])
+        counts = k.output_filled("counts", [16], "int32", fill=1)
+        order = k.output("order", [n.div_ceil(100)], "int32")
+        ticket = k.scratch("ticket", 1, "int32")
+
+        @k.groups(n.div_ceil(100), threads=64)
+        def _(g, group):
+            order[group] = ticket.fetch("add", 0, 1)
+            own = g.shared(16, "int32")
+
+            @g.each(16)
+            def _(i):
+                own[i] = 0
+
+            first = group * 100
+
+            @g.each((n - first).minimum(100))
+            def _(i):
+                own.atomic("add", x[first + i] & 15, 1)
+
+            @g.each(16)
+            def _(i):
+                counts.atomic("add", i, own[i])
+
+    x = np.random.default_rng(0).integers(0, 16, 1017)
+    histogram.check(zyx.tensor(x))
+    counts, order = histogram(zyx.tensor(x))
+    assert counts.tolist() == (np.bincount(x, minlength=16) + 1).tolist()
+    assert sorted(order.tolist()) == list(range(11))
+
+
+def product(k):
+    m, n, depth = k.sizes("m", "n", "depth")
+    a, b = k.input("a", [m, depth]), k.input("b", [depth, n])
+    y = k.output("y", [m, n], "float64" if a.dtype == zyx.float64 else "float32")
+    tile = k.parameter("tile", [32, 16])
+
+    @k.groups([m.div_ceil(tile), n.div_ceil(tile)], threads=64)
+    def _(g, row, column):
+        sums = g.matrix([tile, tile], y.dtype)
+        top, left = row * tile, column * tile
+        sums.add_product(depth, lambda i, s: a.at_or((top + i, s), 0), lambda s, j: b.at_or((s, left + j), 0))
+
+        @sums.each()
+        def _(i, j, x):
+            y.set_if((top + i < m) & (left + j < n), (top + i, left + j), x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_matrix_product(dtype):
+    multiply = zyx.kernel(product, elementwise=False)
+    for m, n, depth in [(1, 1, 1), (33, 20, 17), (64, 32, 64)]:
+        (a, x), (b, y) = numbers(m, depth, dtype=dtype), numbers(depth, n, dtype=dtype, seed=1)
+        expected = "float64" if dtype == "float64" else "float32"
+        close(multiply(a, b) / 8, x @ y / 8, expected)
+        close(multiply.with_parameter(tile=16)(a, b) / 8, x @ y / 8, expected)
+    with pytest.raises(ValueError, match="parameter `tile` is one of"):
+        multiply.with_parameter(tile=8)(a, b)
+
+
+@zyx.kernel
+def attention(k):
+    """Flash attention: blocks of keys, running maxima and sums."""
+    heads, n, keys = k.sizes("heads", "n", "keys")
+    width, rows, block = 32, 32, k.parameter("block", [16, 32])
+    q, key, value = k.input("q", [heads, n, width]), k.input("k", [heads, keys, width]), k.input("v", [heads, keys, width])
+    y = k.output("y", [heads, n, width], q.dtype)
+
+    @k.groups([heads, n.div_ceil(rows)], threads=64)
+    def _(g, head, turn):
+        top, low = turn * rows, -math.inf
+        sums = g.matrix([rows, width], "f32")
+        most, total = sums.rows(low), sums.rows(0)
+
+        @k.for_each(keys.div_ceil(block))
+        def _(turn):
+            first = turn * block
+            scores = g.matrix([rows, block], "f32")
+            scores.add_product(width, lambda i, s: q.at_or((head, top + i, s), 0), lambda s, j: key.at_or((head, first + j, s), 0))
+            scores.map(lambda i, j, x: (first + j < keys).select(x * width**-0.5, low))
+            now = most.map([scores.reduce_rows("max")], lambda x, y: x.maximum(y))
+            factor = most.map([now], lambda before, now: (before - now).exp())
+            scores.map_rows([now], lambda i, j, x, most: (x - most).exp())
+            total.set(total.map([factor, scores.reduce_rows("add")], lambda x, f, y: x * f + y))
+            sums.map_rows([factor], lambda i, j, x, f: x * f)
+            sums.add_product_of(scores, value.dtype, lambda s, j: value.at_or((head, first + s, j), 0))
+            most.set(now)
+
+        @sums.each(total)
+        def _(i, j, x, total):
+            y.set_if(top + i < n, (head, top + i, j), (x / total).cast(y.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_flash_attention(dtype):
+    for n, keys in [(1, 1), (40, 37)]:
+        (q, _), (k, _), (v, _) = numbers(2, n, 32, dtype=dtype), numbers(2, keys, 32, dtype=dtype, seed=1), numbers(2, keys, 32, dtype=dtype, seed=2)
+        expected = F.scaled_dot_product_attention(q, k, v).to(zyx.float64).numpy()
+        close(attention(q, k, v), expected, dtype)
+        close(attention.with_parameter(block=32)(q, k, v), expected, dtype)
+    attention.check(q, k, v)
+
+
+def test_a_segmented_sum():
+    @zyx.kernel
+    def segment_sum(k):
+        n, ends = k.sizes("n", "ends")
+        x, first = k.input("x", [n]), k.input("first", [ends])
+        y = k.output("y", [ends - 1], x.dtype)
+
+        @k.each(ends - 1)
+        def _(segment):
+            zero = k.value(0, x.dtype)
+            y[segment] = k.fold((first[segment], first[segment + 1]), zero, lambda sum, i: sum + x[i])
+
+    (x, a), first = numbers(20), [0, 3, 3, 11, 20]
+    close(segment_sum(x, zyx.tensor(first)), [a[i:j].sum() for i, j in zip(first, first[1:])])
+
+
+def test_a_scan_and_several_outputs():
+    @zyx.kernel
+    def running(k):
+        rows, n = k.sizes("rows", "n")
+        x = k.input("x", [rows, n])
+        y, all = k.output("y", [rows, n], x.dtype), k.output("all", [rows], x.dtype)
+
+        @k.groups(rows, threads=128)
+        def _(g, row):
+            part = x.row(row)
+
+            def emit(i, before, after):
+                y[row, i] = after - before
+
+            all[row] = g.scan("add", n, x.dtype, lambda i: part[i], emit)
+
+    x = np.arange(600).reshape(2, 300)
+    y, all = running(zyx.tensor(x))
+    np.testing.assert_array_equal(y.numpy(), x)
+    assert all.tolist() == x.sum(axis=1).tolist()
+
+
+def test_variables_conditions_and_arrays():
+    @zyx.kernel
+    def collatz(k):
+        n = k.size("n")
+        x = k.input("x", [n])
+        steps = k.output("steps", [n], "int32")
+        largest = k.output("largest", [n], x.dtype)
+
+        @k.each(n)
+        def _(i):
+            now, count, most = k.var(x[i]), k.var(0, "int32"), k.array(1, x.dtype)
+            most[0] = x[i]
+
+            @k.for_each(range(0, 200))
+            def _(turn):
+                @k.when(now.get() > 1)
+                def _():
+                    k.when_else(now.get() % 2 == 0, lambda: now.set(now.get() // 2), lambda: now.set(now.get() * 3 + 1))
+                    count.set(count.get() + 1)
+                    most[0] = most[0].maximum(now.get())
+
+            steps[i] = count.get()
+            largest[i] = k.where(most[0] > 100, most[0], -1)
+
+    steps, largest = collatz(zyx.tensor([1, 6, 27]))
+    assert steps.tolist() == [0, 8, 111] and largest.tolist() == [-1, -1, 9232]
+
+
+def test_folds_of_tuples():
+    @zyx.kernel
+    def extremes(k):
+        n, m = k.sizes("n", "m")
+        x = k.input("x", [n, m])
+        low, high = k.output("low", [n], x.dtype), k.output("high", [n], "int64")
+
+        @k.each(n)
+        def _(i):
+            def next(state, j):
+                most, at = state
+                is_more = x[i, j] > most
+                return is_more.select(x[i, j], most), is_more.select(j, at)
+
+            low[i], high[i] = k.fold((1, m), (x[i, 0], k.index(0)), next)
+
+    x, a = numbers(4, 9)
+    low, high = extremes(x)
+    close(low, a.max(axis=1))
+    assert high.tolist() == a.argmax(axis=1).tolist()
+
+
+def test_sizes_that_no_input_says_and_outputs_from_inputs():
+    @zyx.kernel
+    def repeated(k):
+        n, times = k.sizes("n", "times")
+        x = k.input("x", [n])
+        y = k.output("y", [times, n], x.dtype)
+        z = k.output_from("z", x)
+
+        @k.each([times, n])
+        def _(i, j):
+            y[i, j] = x[j]
+            z.atomic("add", j, 1)
+
+    x = zyx.tensor([1, 2])
+    with pytest.raises(ValueError, match="with_size"):
+        repeated(x)
+    y, z = repeated.with_size(times=3)(x)
+    assert y.tolist() == [[1, 2]] * 3 and z.tolist() == [4, 5]
+    assert x.tolist() == [1, 2]
+
+
+def test_text():
+    assert "softmax" in softmax.text("float32") and "f32" in softmax.text(zyx.float32, device="cpu")
+    with pytest.raises(ValueError, match="elementwise"):
+        swiglu.text("float32", "float32")
+
+
+# Errors
+
+
+def test_dtypes_that_differ():
+    def wrong(k):
+        n = k.size("n")
+        x, w = k.input("x", [n]), k.input("w", [n])
+        y = k.output("y", [n], x.dtype)
+
+        @k.each(n)
+        def _(i):
+            y[i] = x[i] * w[i]
+
+    with pytest.raises(zyx.KernelError, match="kernel `wrong` at .*mul. of f32 and i64: cast one") as raised:
+        zyx.kernel(wrong)(zyx.ones(2), zyx.arange(2))
+    assert is_at(raised.value, wrong, "y[i] = x[i]")
+    assert isinstance(raised.value, RuntimeError) and isinstance(raised.value, ValueError)
+    with pytest.raises(zyx.KernelError) as raised:
+        swiglu(zyx.ones(2), zyx.arange(2))
+    assert is_at(raised.value, swiglu.__wrapped__, "return gate")
+
+
+def test_a_wrong_number_of_coordinates():
+    def wrong(k):
+        n = k.size("n")
+        x = k.input("x", [n, n])
+        y = k.output("y", [n], x.dtype)
+        k.each(n)(lambda i: y.set_if(i > 0, i, x[i]))
+
+    with pytest.raises(zyx.KernelError, match="1 coordinates of an array of 2 axes") as raised:
+        zyx.kernel(wrong)(zyx.ones(2, 2))
+    assert is_at(raised.value, wrong, "k.each(n)")
+
+
+def test_a_race_is_found():
+    def wrong(k):
+        n = k.size("n")
+        x = k.input("x", [n])
+        y = k.output_filled("y", [1], x.dtype)
+
+        @k.each(n)
+        def _(i):
+            y[0] = y[0] + x[i]
+
+    with pytest.raises(zyx.KernelError, match="threads that nothing orders") as raised:
+        zyx.kernel(wrong).check(zyx.ones(3))
+    assert is_at(raised.value, wrong, "y[0] = y[0]")
+
+
+def test_an_access_outside_is_found():
+    def wrong(k):
+        n = k.size("n")
+        x = k.input("x", [n])
+        y = k.output("y", [n], x.dtype)
+
+        @k.each(n)
+        def _(i):
+            y[i] = x[i + 1]
+
+    kernel = zyx.kernel(wrong)
+    assert kernel(zyx.tensor([1.0, 2.0])).tolist() == [2.0, 0.0]
+    with pytest.raises(zyx.KernelError, match="outside of the array") as raised:
+        kernel.check(zyx.ones(3))
+    assert is_at(raised.value, wrong, "y[i] = x[i + 1]")
+
+
+def test_a_wrong_number_of_cotangents():
+    kernel = zyx.kernel(double.__wrapped__)
+
+    def rule(of):
+        return [of.cotangent * 2, None]
+
+    assert kernel.gradient(rule) is rule
+    x = zyx.ones(3, requires_grad=True)
+    with pytest.raises(zyx.KernelError, match="gives 2 cotangents for 1 input") as raised:
+        kernel(x).sum().backward()
+    assert is_at(raised.value, rule, "def rule")
+    kernel.gradient(lambda of: [of.cotangent.sum()])
+    with pytest.raises(zyx.KernelError, match="for input 0"):
+        kernel(x).sum().backward()
+    kernel.gradient(lambda of: of.cotangent * 2 if of.number == 0 and len(of.inputs) == 1 else None)
+    kernel(x).sum().backward()
+    assert x.grad.tolist() == [2.0] * 3
+    kernel.gradient(lambda of: [1 / 0])
+    with pytest.raises(ZeroDivisionError):
+        kernel(x).sum().backward()
+    with pytest.raises(Exception, match="gradient|differentiable"):
+        double(x).sum().backward()
+
+
+def test_if_on_a_value():
+    def wrong(k):
+        n = k.size("n")
+        x = k.input("x", [n])
+
+        @k.each(n)
+        def _(i):
+            if x[i] > 0:
+                pass
+
+    with pytest.raises(TypeError, match=r"k\.when.*select") as raised:
+        zyx.kernel(wrong)(zyx.ones(3))
+    assert is_at(raised.value, wrong, "if x[i] > 0")
+    with pytest.raises(TypeError, match="select"):
+        zyx.kernel(lambda x: max(x, 0))(zyx.ones(3))
+
+
+def test_exceptions_are_raised_unchanged():
+    error = KeyError("mine")
+
+    def raising(*_):
+        raise error
+
+    for body in (
+        lambda k, x: raising(),
+        lambda k, x: k.each(3)(raising),
+        lambda k, x: k.groups(3)(lambda g, i: g.each(3)(raising)),
+        lambda k, x: k.groups(3)(lambda g, i: g.reduce("add", 3, raising)),
+        lambda k, x: k.groups(3)(lambda g, i: g.scan("add", 3, "f32", raising, raising)),
+        lambda k, x: k.groups(3)(lambda g, i: g.matrix([16, 16], "f32").add_product(3, raising, raising)),
+        lambda k, x: k.groups(3)(lambda g, i: g.matrix([16, 16], "f32").map(raising)),
+        lambda k, x: k.each(3)(lambda i: k.fold(3, x[i], raising)),
+        lambda k, x: k.each(3)(lambda i: k.when_else(i > 0, raising, raising)),
+    ):
+
+        def write(k):
+            body(k, k.input("x", [k.size("n")]))
+
+        with pytest.raises(KeyError) as raised:
+            zyx.kernel(write)(zyx.ones(3))
+        assert raised.value is error
+    with pytest.raises(KeyError) as raised:
+        zyx.kernel(raising)(zyx.ones(3))
+    assert raised.value is error
+    assert double(zyx.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_an_exception_that_the_function_catches():
+    def wrong(k):
+        x = k.input("x", [k.size("n")])
+        try:
+            k.each(3)(lambda i: x[i, i])
+        except zyx.KernelError:
+            pass
+
+    with pytest.raises(zyx.KernelError, match="coordinates") as raised:
+        zyx.kernel(wrong)(zyx.ones(3))
+    assert is_at(raised.value, wrong, "x[i, i]")
+
+
+def test_values_after_the_recording():
+    kept = []
+
+    @zyx.kernel
+    def f(k):
+        n = k.size("n")
+        x = k.input("x", [n])
+        y = k.output("y", [n], x.dtype)
+
+        @k.groups(n)
+        def _(g, i):
+            matrix = g.matrix([16, 16], "f32")
+            kept[:] = [k, g, matrix, matrix.rows(0), k.var(x[i]), k.when(i > 0), x, i]
+            y[i] = x[i]
+
+    assert f(zyx.ones(3)).tolist() == [1.0] * 3
+    k, g, matrix, rows, var, body, x, i = kept
+    uses = [
+        lambda: i + 1,
+        lambda: i.exp(),
+        lambda: bool(i),
+        lambda: i.dtype,
+        lambda: x[0],
+        lambda: x.shape,
+        lambda: x.atomic("add", 0, 1),
+        lambda: k.size("n"),
+        lambda: k.each(3)(print),
+        lambda: g.reduce("add", 3, print),
+        lambda: matrix.fill(0),
+        lambda: rows.fill(0),
+        lambda: var.get(),
+        lambda: body(print),
+    ]
+    for use in uses:
+        with pytest.raises((zyx.KernelError, TypeError), match="not being recorded"):
+            use()
+    repr(i)
+
+    @zyx.kernel
+    def other(k):
+        k.input("x", [k.size("n")])[i]
+
+    with pytest.raises(zyx.KernelError, match="recording") as raised:
+        other(zyx.ones(3))
+    assert is_at(raised.value, other.__wrapped__, "[i]")
+
+
+def test_values_in_another_thread():
+    found = []
+
+    def write(k):
+        n = k.size("n")
+
+        def use():
+            try:
+                n + 1
+            except zyx.KernelError as error:
+                found.append(error)
+
+        thread = threading.Thread(target=use)
+        thread.start()
+        thread.join()
+        return k.each(n)(lambda i: k.input)
+
+    zyx.kernel(write).with_size(n=2)
+    with pytest.raises(Exception):
+        zyx.kernel(write)(zyx.ones(3))
+    assert "not being recorded" in str(found[0])
+
+
+def test_a_group_outside_of_its_body():
+    def wrong(k):
+        n = k.size("n")
+        kept = []
+        k.groups(n)(lambda g, i: kept.append(g))
+        kept[0].each(3)(print)
+
+    with pytest.raises(zyx.KernelError, match="outside of the body") as raised:
+        zyx.kernel(wrong, elementwise=False).with_size(n=3)(zyx.ones(3))
+    assert is_at(raised.value, wrong, "kept[0].each")
+
+
+def test_other_mistakes():
+    def fails(write, kind, match):
+        with pytest.raises(kind, match=match):
+            zyx.kernel(write, elementwise=False)(zyx.ones(3))
+
+    def x(k):
+        return k.input("x", [k.size("n")])
+
+    fails(lambda k: 3, TypeError, "a kernel returns nothing")
+    fails(lambda k: None, ValueError, "0 inputs, and was called with 1")
+    fails(lambda k: x(k)[0] + "a", TypeError, "unsupported operand")
+    fails(lambda k: x(k)[0] + zyx.ones(1), TypeError, "declare an input")
+    fails(lambda k: x(k)[0] & 1, zyx.KernelError, "not defined on f32")
+    fails(lambda k: k.size("n") / 2, zyx.KernelError, "use `//`")
+    fails(lambda k: k.size("n") + 0.5, zyx.KernelError, "literal 0.5 is no i64")
+    fails(lambda k: list(x(k)), TypeError, "no list")
+    fails(lambda k: x(k).__setitem__(0, 1), zyx.KernelError, "an input is never stored to")
+    fails(lambda k: k.array([k.size("n")], "f32"), TypeError, "numbers of Python")
+    fails(lambda k: k.groups(3)(lambda g, i: g.reduce("nothing", 3, lambda i: i)), ValueError, "no operation")
+    fails(lambda k: k.groups(3)(lambda g, i: g.reduce("add", 3, lambda i: 1)), TypeError, r"k\.value")
+    fails(lambda k: k.groups(3)(lambda g, i: g.matrix([0, 3], "f32")), Exception, "powers of two")
+    fails(lambda k: k.groups(3, threads=100)(print), zyx.KernelError, "power of two")
+    fails(lambda k: k.each(3)(lambda i: k.each(3)(print)), zyx.KernelError, "opens the outermost")
+    fails(lambda k: k.fold(3, (k.index(0), k.index(1)), lambda state, i: i), Exception, "iterable|values")
+    fails(lambda k: k.fold(3, 0, lambda state, i: i), TypeError, r"k\.value")
+    fails(lambda k: k.for_each(range(0, 9, 2)), ValueError, "step 1")
+    with pytest.raises(TypeError, match="callable"):
+        zyx.kernel(3)
+    with pytest.raises(TypeError, match="argument"):
+        swiglu(zyx.ones(3))
+    with pytest.raises(ValueError, match="without an input"):
+        softmax()
+    with pytest.raises(ValueError, match="axes"):
+        softmax(zyx.ones(3))
+
+
+@pytest.mark.parametrize("documented", [zyx.kernel, zyx.Kernel.gradient])
+def test_examples_of_the_documentation_run(documented):
+    text = inspect.getdoc(documented)
+    blocks, kept = [], []
+    for line in [*text.splitlines(), "end"]:
+        if line.startswith("    ") or (kept and not line):
+            kept.append(line[4:])
+        elif kept:
+            blocks.append("\n".join(kept))
+            kept = []
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "documentation", "exec"), {"zyx": zyx, "double": zyx.kernel(double.__wrapped__)})
