@@ -460,27 +460,32 @@ impl<'k> Group<'k> {
     #[track_caller]
     pub(super) fn scratch(self, shape: &[usize], dtype: DType) -> Array<'k> {
         let len = shape.iter().product();
-        if let Some(threads) = &mut self.k.state.borrow_mut().threads
-            && let Some(free) =
-                threads.pool.iter_mut().find(|x| (x.1, x.2, x.3) == (dtype, len, false))
-        {
-            free.3 = true;
-            let storage = free.0;
+        let free = {
+            let state = &mut *self.k.state.borrow_mut();
+            let mut pool = state.threads.iter_mut().flat_map(|threads| &mut threads.pool);
+            let found = pool.find(|x| (x.1, x.2, x.3) == (dtype, len, false));
+            found.map(|free| {
+                free.3 = true;
+                free.0
+            })
+        };
+        if let Some(storage) = free {
             return Array::of_parts(self.k, storage, shape);
         }
         let space = if self.number().is_some() { Storage::Shared } else { Storage::Register };
         let array = Array::own(self.k, space, dtype, shape);
+        let storage = array.storage();
         if let (Some(threads), Storage::Shared) = (&mut self.k.state.borrow_mut().threads, space) {
-            threads.pool.push((array.storage(), dtype, len, true));
+            threads.pool.push((storage, dtype, len, true));
         }
         array
     }
 
     /// Gives storage of a primitive back.
     pub(super) fn give_back(self, array: &Array<'k>) {
+        let storage = array.storage();
         if let Some(threads) = &mut self.k.state.borrow_mut().threads {
-            let own = threads.pool.iter_mut().filter(|x| x.0 == array.storage());
-            own.for_each(|x| x.3 = false);
+            threads.pool.iter_mut().filter(|x| x.0 == storage).for_each(|x| x.3 = false);
         }
     }
 
