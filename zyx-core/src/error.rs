@@ -108,7 +108,7 @@ pub enum Error {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A kernel that somebody wrote is wrong: at a line of the program.
+    /// A user kernel is wrong: at a line of the program.
     #[error(transparent)]
     Kernel(#[from] LangError),
     /// A kernel did not compile: a limit of the device, or a bug of ours.

@@ -11,22 +11,13 @@
 //! There is no unsafe block. One function is `unsafe`: [`hal::RawKernel::new`], whose caller promises what a
 //! user's code does.
 #![deny(unsafe_code)]
-
-/// Kernels that programs write; see [`kernel::Kernel`].
-pub mod kernel {
-    pub use crate::hal::{Language, RawKernel, RawParam, RawSource};
-    pub use crate::ir::Access;
-    pub use crate::tensor::{Kernel, KernelGradient, RawLaunch};
-    pub use zyx_ir::lang::*;
-    pub use zyx_ir::ops::{BinaryOp, UnaryOp};
-}
-
 pub mod autodiff;
 mod clock;
 pub mod error;
 pub mod files;
 mod graph;
 pub mod hal;
+pub mod kernel;
 mod lru;
 mod origin;
 pub mod reference;

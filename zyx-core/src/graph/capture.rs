@@ -309,7 +309,7 @@ impl Capture {
         id
     }
 
-    /// The node of a kernel that somebody wrote.
+    /// The node of a user kernel.
     fn call(&mut self, call: &Arc<KernelCall>) -> Node {
         let calls = &mut self.graph.calls;
         let known = calls.iter().position(|known| known == call);

@@ -1,4 +1,4 @@
-//! Calls of kernels that somebody wrote, as operations of a graph.
+//! Calls of user kernels, as operations of a graph.
 //!
 //! A node is one output of a call. [`number_calls`] puts the outputs of each call beside each other, those that nobody
 //! asked for and scratch included, so that the strategy finds the buffer of each argument.

@@ -424,7 +424,7 @@ pub(crate) struct Graph {
     known_shapes: FxHashMap<Shape, u32>,
     /// Paddings (before, after) per axis, or starts of a shrink (start, 0) per axis; see [`Place`].
     lists: Vec<places::List>,
-    /// The calls of kernels that somebody wrote.
+    /// The calls of user kernels.
     pub(crate) calls: Vec<Arc<KernelCall>>,
     pub(crate) outputs: Vec<NodeId>,
     /// Of all nodes with their dtypes and shapes, in order.
@@ -523,7 +523,7 @@ impl Graph {
         self.dtypes[id.idx()]
     }
 
-    /// The inputs of a kernel that somebody wrote.
+    /// The inputs of a user kernel.
     pub(crate) fn inputs_of_kernel(&self, id: NodeId) -> Vec<NodeId> {
         let mut inputs = Vec::new();
         let mut sources: Vec<NodeId> = self.node(id).sources().rev().collect();

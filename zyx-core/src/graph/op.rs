@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// | `SortRows` | 1 | `u64`, each row along the last axis in the stable order of the `bits` of its elements from `first` on |
 /// | `Fourier` | x, roots | the discrete Fourier transform of complex `[before, n, after, 2]` along the second axis, unscaled, in one of some forms; `roots` `[2, m]` are cosines and sines that it multiplies by (`graph/fourier.rs`) |
 /// | `Copy` | 1 | the source stored on the node's device, which may be another than the source's; on the same device: stored at all |
-/// | `Kernel` | inputs | an output of a kernel that somebody wrote (`kernel.rs`); of more than two inputs the second source is `Operands` |
+/// | `Kernel` | inputs | an output of a user kernel (`kernel.rs`); of more than two inputs the second source is `Operands` |
 /// | `Operands` | 1 to 3 | no value: lists inputs of a kernel, the last of which may be a list again |
 /// | `Within` | index | the index, which is in the range that the check says or makes its flag tell |
 /// | `Alias` | value, inputs | the value; gradients flow to the inputs by the rule, or stop |

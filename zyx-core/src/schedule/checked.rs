@@ -525,7 +525,7 @@ impl<'a> Twins<'a> {
         Error::Value { op, reason, place: self.place(twin) }
     }
 
-    /// Runs a kernel that somebody wrote in the interpreter, which finds races and accesses outside of arrays.
+    /// Runs a user kernel in the interpreter, which finds races and accesses outside of arrays.
     #[track_caller]
     fn check_kernel(&self, twin: &Twin, call: &KernelCall) -> Result<()> {
         let mut inputs = Vec::new();

@@ -708,7 +708,7 @@ impl<'a> Partitioner<'a> {
             && self.operand_of.get(&id).is_none_or(|groups| groups.iter().all(|&g| later(g)))
     }
 
-    /// Makes an output of a kernel that somebody wrote a root of the group that has another one of the same launch.
+    /// Makes an output of a user kernel a root of the group that has another one of the same launch.
     fn join_launch(&mut self, id: NodeId) -> Option<u32> {
         let (_, first) = self.graph.kernel_call(id)?;
         let number = *self.launches.get(&first)?;
@@ -719,7 +719,7 @@ impl<'a> Partitioner<'a> {
         Some(number)
     }
 
-    /// Has the inputs of a kernel that somebody wrote stored, and read by its group.
+    /// Has the inputs of a user kernel stored, and read by its group.
     fn read_stored(&mut self, id: NodeId, group: u32) {
         let Some((_, first)) = self.graph.kernel_call(id) else { return };
         self.launches.insert(first, group);

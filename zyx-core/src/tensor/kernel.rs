@@ -1,4 +1,4 @@
-//! Kernels that programs write: functions from lazy tensors to lazy tensors.
+//! User kernels: functions from lazy tensors to lazy tensors.
 
 use super::{Expr, Tensor};
 use crate::dtype::DType;
@@ -125,6 +125,20 @@ impl fmt::Debug for Kernel {
 
 impl Kernel {
     /// A kernel that a closure writes. Nothing is recorded before the first call.
+    ///
+    /// ```
+    /// use zyx::Tensor;
+    /// use zyx::kernel::{Kernel, Lang};
+    /// # let device = zyx::runtime().device("reference")?;
+    /// let double = Kernel::new("double", |k: &Lang| {
+    ///     let n = k.size("n");
+    ///     let (x, y) = (k.input("x", [n]), k.output("y", [n], zyx::DType::F32));
+    ///     k.each(n, |i| y.set(i, x.at(i) * 2.0));
+    /// });
+    /// let y = double.call(&[&Tensor::new([1f32, 2.0], &device)?])?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
     pub fn new(name: &str, write: impl Fn(&Lang) + Send + Sync + 'static) -> Kernel {
         Kernel::of(name, Written::Whole(Arc::new(write)))
     }
@@ -226,6 +240,9 @@ impl Kernel {
 
     /// The kernel with a rule for its gradient in operations of tensors: one cotangent, or `None`, for each input.
     ///
+    /// # Errors
+    /// None here. Gradients fail with [`Error::Argument`] when the rule returns another number of cotangents.
+    ///
     /// ```
     /// use zyx::Tensor;
     /// use zyx::kernel::{Kernel, Lang};
@@ -301,6 +318,16 @@ impl Kernel {
     }
 
     /// The result of the kernel, which has one output, for these inputs, in the order in which it declares them.
+    ///
+    /// ```
+    /// use zyx::Tensor;
+    /// use zyx::kernel::{Kernel, Val};
+    /// # let device = zyx::runtime().device("reference")?;
+    /// let mean = Kernel::elementwise("mean", |x: &[Val]| (x[0] + x[1]) * 0.5);
+    /// let (x, y) = (Tensor::new([1f32], &device)?, Tensor::new([4f32], &device)?);
+    /// assert_eq!(mean.call(&[&x, &y])?.to_vec::<f32>()?, [2.5]);
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Kernel`] at the line of the kernel that is wrong; [`Error::Shape`] or [`Error::Argument`] where inputs do not fit

@@ -57,7 +57,7 @@ pub struct Step {
 /// | `Scatter` | base, index, x | `x[.., i, ..]` combined into or put at `[.., index[.., i, ..], ..]` of the base, not at an index out of range |
 /// | `Segments` | base, ends, x | into each place of the base, the elements of x from the end of the place before to its own |
 /// | `RadixScatter` `SortRows` `Fourier` | | parts of sorts and transforms |
-/// | `Kernel` | inputs | an output of a kernel that somebody wrote; the second operand may be `Operands`, a list of inputs |
+/// | `Kernel` | inputs | an output of a user kernel; the second operand may be `Operands`, a list of inputs |
 /// | `Composite` | as noted | a result of an operator that [`Steps::note`] names |
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the table above documents every variant")]

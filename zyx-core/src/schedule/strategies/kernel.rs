@@ -1,4 +1,4 @@
-//! Kernels that somebody wrote: the kernel as it is, behind those that fill what it changes.
+//! User kernels: the kernel as it is, behind those that fill what it changes.
 
 use super::Nest;
 use crate::graph::{KernelCall, NodeId};

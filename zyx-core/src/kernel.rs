@@ -1,0 +1,7 @@
+//! User kernels: [`Kernel`] and the language that they are written in.
+
+pub use crate::hal::{Language, RawKernel, RawParam, RawSource};
+pub use crate::ir::Access;
+pub use crate::lang::*;
+pub use crate::ops::{BinaryOp, UnaryOp};
+pub use crate::tensor::{Kernel, KernelGradient, RawLaunch};
