@@ -79,10 +79,10 @@ fn a_gradient_that_nobody_gave_is_an_error() -> Result<()> {
     let device = device();
     let x = numbers(&[5], &device)?.tracked();
     let y = scaled().call(&[&x])?.sum(..)?;
-    let error = y.grad(&[&x]).unwrap_err().to_string();
+    let error = y.grad(&[&x]).expect_err("it is wrong").to_string();
     assert!(error.contains("`scaled` has no gradient"), "{error}");
     let wrong = scaled().with_gradient(|_| Ok(vec![]));
-    let error = wrong.call(&[&x])?.sum(..)?.grad(&[&x]).unwrap_err().to_string();
+    let error = wrong.call(&[&x])?.sum(..)?.grad(&[&x]).expect_err("it is wrong").to_string();
     assert!(error.contains("one cotangent"), "{error}");
     Ok(())
 }
@@ -111,7 +111,7 @@ fn checked_mode_looks_at_each_access() -> Result<()> {
         let y = k.output("y", [n], x.dtype());
         k.each(n, |i| y.set(i, x.at(i - 1)));
     });
-    let error = wrong.call(&[&x])?.to_vec::<f32>().unwrap_err().to_string();
+    let error = wrong.call(&[&x])?.to_vec::<f32>().expect_err("it is wrong").to_string();
     assert!(error.contains(&format!("kernels.rs:{line}")), "{error}");
     assert_eq!(scaled().call(&[&x])?.to_vec::<f32>()?, x.mul(3.0)?.to_vec::<f32>()?);
     Ok(())

@@ -41,7 +41,8 @@ pub fn attention(width: usize, causal: bool) -> Kernel {
                 sums.add_product_of(&scores, v.dtype(), |step, j| {
                     v.at_or([head, first + step, j], 0.0)
                 });
-                (total.set(&new), most.set(&now));
+                total.set(&new);
+                most.set(&now);
             });
             sums.each([&total], |[i, j], sum, [total]| {
                 y.set_if((top + i).lt(n), [head, top + i, j], (sum / total).cast(y.dtype()));

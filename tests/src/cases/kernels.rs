@@ -52,8 +52,8 @@ fn rows(dtype: DType, device: &Device) -> Result<()> {
         close("softmax", &softmax.call(&[&x])?, &wide(&x).softmax(1)?)?;
         close("cumsum", &cumsum.call(&[&x])?, &wide(&x).cumsum(1)?)?;
         let weight = numbers(&[cols], dtype, device)?;
-        let root = (wide(&x).mul(&wide(&x))?.mean([1])?.unsqueeze(1)? + 1e-5).sqrt();
-        let expected = (wide(&x) / root).mul(&wide(&weight))?;
+        let root = (wide(&x).mul(wide(&x))?.mean([1])?.unsqueeze(1)? + 1e-5).sqrt();
+        let expected = (wide(&x) / root).mul(wide(&weight))?;
         close("rms_norm", &norm.call(&[&x, &weight])?, &expected)?;
     }
     Ok(())
@@ -226,7 +226,7 @@ pub fn kernels_that_are_wrong(device: &Device) {
             let y = k.output("y", [1], x.dtype());
             k.each(n, |i| y.set(0, x.at(i)));
         });
-        at(race.check(&[&x]).unwrap_err(), line, "access element 0");
+        at(race.check(&[&x]).expect_err("it is wrong"), line, "access element 0");
         let line = line!() + 5;
         let outside = wrong(|k| {
             let n = k.size("n");
@@ -234,7 +234,7 @@ pub fn kernels_that_are_wrong(device: &Device) {
             let y = k.output("y", [n], x.dtype());
             k.each(n, |i| y.set(i, x.at(i + 1)));
         });
-        at(outside.check(&[&x]).unwrap_err(), line, "outside of the array");
+        at(outside.check(&[&x]).expect_err("it is wrong"), line, "outside of the array");
         // Elsewhere it reads zeros.
         assert_eq!(outside.call(&[&x])?.to_vec::<f32>()?[4], 0.0);
         let line = line!() + 5;
@@ -244,14 +244,15 @@ pub fn kernels_that_are_wrong(device: &Device) {
             let y = k.output("y", [n], x.dtype());
             k.each(n, |i| y.set(i, x.at(i) + i));
         });
-        at(mixed.call(&[&x]).unwrap_err(), line, "add` of f32 and i64");
+        at(mixed.call(&[&x]).expect_err("it is wrong"), line, "add` of f32 and i64");
         let misfits = wrong(|k| {
             let n = k.size("n");
             let (x, y) = (k.input("x", [n]), k.input("y", [n]));
             let sum = k.output("sum", [n], x.dtype());
             k.each(n, |i| sum.set(i, x.at(i) + y.at(i)));
         });
-        let error = misfits.call(&[&x, &numbers(&[4], DType::F32, device)?]).unwrap_err();
+        let error =
+            misfits.call(&[&x, &numbers(&[4], DType::F32, device)?]).expect_err("it is wrong");
         assert!(error.to_string().contains("axis 0 of `y` is 4, and `n` is 5"), "{error}");
         Ok(())
     };
@@ -325,7 +326,7 @@ pub fn code_of_one_backend(device: &Device) {
         }
         let other = numbers(&[3], DType::F64, device);
         if let (true, Ok(x)) = (has, other) {
-            let error = kernel.call(&[&x]).unwrap_err().to_string();
+            let error = kernel.call(&[&x]).expect_err("it is wrong").to_string();
             assert!(error.contains("declares other buffers"), "{error}");
         }
         Ok(())

@@ -79,9 +79,11 @@ impl Placed<'_> {
                 continue;
             }
             if let Op::Loop { kind: LoopKind::Local, .. } = op {
-                for i in value.idx()..ends[value.idx()] {
-                    if let Op::Alloc { space: Space::Shared, .. } = raw.ops()[i] {
-                        map[i] = b.push(raw.ops()[i], raw.ty(Value(i as u32)));
+                let inside = value.idx()..ends[value.idx()];
+                for (own, new) in inside.clone().zip(&mut map[inside]) {
+                    let (op, ty) = (raw.ops()[own], raw.ty(Value(own as u32)));
+                    if let Op::Alloc { space: Space::Shared, .. } = op {
+                        *new = b.push(op, ty);
                     }
                 }
             }
