@@ -30,7 +30,7 @@ fi
     skip "maturin, numpy, pytest, type checkers and einops could not be installed"
 
 profile=release limit=6900000
-[ "${ZYX_FULL-0}" != 1 ] || profile=wheel limit=5800000
+[ "${ZYX_FULL-0}" != 1 ] || profile=wheel limit=6000000
 rm -rf "$place/wheels"
 # Without debug information nothing is lost: a panic becomes an exception.
 export MATURIN_PEP517_ARGS="--compression-level 9 --profile $profile"

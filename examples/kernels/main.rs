@@ -1,6 +1,7 @@
 //! Kernels written by hand beside the methods of tensors: `cargo run --release --example kernels`.
 //!
 //! Each line has the time of a call of the kernel, and of the operations that do the same.
+#![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
 use examples::kernels::{attention, cumsum, heat, mish, norm, product, segments, softmax};
 use std::time::Instant;
