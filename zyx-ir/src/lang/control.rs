@@ -206,7 +206,8 @@ impl Lang {
 
     /// Runs the body as long as a condition holds, which is recorded before it.
     ///
-    /// A device whose loops are limited ends one at its limit.
+    /// Where a driver ends the loops of a thread after so many iterations ([`Caps::max_iterations`](crate::Caps)), this one
+    /// ends at half of that: the result is wrong then.
     #[track_caller]
     pub fn while_<'k>(&'k self, condition: impl FnOnce() -> Val<'k>, body: impl FnOnce()) {
         let caps = self.caps();
