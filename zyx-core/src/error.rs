@@ -5,7 +5,7 @@
 
 use crate::dtype::DType;
 use crate::hal::{CompileError, DeviceError};
-use crate::lang::LangError;
+use crate::lang::{LangError, Site};
 use crate::origin;
 use crate::shape::Shape;
 use std::fmt;
@@ -163,6 +163,12 @@ impl From<std::io::Error> for Error {
 }
 
 impl Error {
+    /// An error in a user kernel that was called at a line of a file.
+    pub(crate) fn of_kernel(kernel: &str, reason: &str, (file, line): (&str, u32)) -> Error {
+        let site = Site { file: file.into(), line };
+        Error::Kernel(LangError { kernel: kernel.to_owned(), reason: reason.to_owned(), site })
+    }
+
     /// The same mistake at another place: closures cannot see where their function was called, and
     /// layers consist of calls that their users did not write.
     ///

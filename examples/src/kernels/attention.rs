@@ -1,5 +1,11 @@
+use std::f64::consts::LOG2_E;
 use zyx::DType::F32;
-use zyx::kernel::{BinaryOp::Add, BinaryOp::Max, Kernel, Lang};
+use zyx::kernel::{BinaryOp::Add, BinaryOp::Max, Kernel, Lang, Val};
+
+/// `2^x`, and 0 below the normal numbers: devices have an instruction for that.
+fn power<'k>(x: Val<'k>) -> Val<'k> {
+    x.lt(-126.0).select(0.0, x.exp2())
+}
 
 /// Of queries `[heads, n, width]`, keys and values `[heads, keys, width]`; the width is a power of two.
 pub fn attention(width: usize, causal: bool) -> Kernel {
@@ -10,32 +16,38 @@ pub fn attention(width: usize, causal: bool) -> Kernel {
         let key = k.input("k", [heads, keys, across]);
         let v = k.input("v", [heads, keys, across]);
         let y = k.output("y", [heads, n, across], q.dtype());
-        // Rows of queries of a group, and keys of a block; the dtype of sums.
-        let tile = if q.dtype().bits() > 16 { 32 } else { 64 };
         let dtype = if q.dtype().bits() > 32 { q.dtype() } else { F32 };
-        let scale = 1.0 / (width as f64).sqrt();
-        k.groups([heads, n.div_ceil(tile)], 128, |g, [head, block]| {
-            let top = block * tile;
-            let sums = g.matrix([tile, width], dtype);
+        // Queries of a group, and keys of a block.
+        let is_half = q.dtype().bits() == 16;
+        let rows = k.parameter("rows", if is_half { &[64, 128] } else { &[32] });
+        let block = k.parameter("block", if is_half { &[128, 64, 32] } else { &[32] });
+        let scale = LOG2_E / (width as f64).sqrt();
+        let parts = n.div_ceil(rows);
+        k.groups([parts, heads], 128, |g, [part, head]| {
+            // Those that see most keys begin first.
+            let top = (parts - 1 - part) * rows;
+            let (sums, queries) = (g.matrix([rows, width], dtype), g.matrix([rows, width], dtype));
+            queries.map(|[i, step], _| q.at_or([head, top + i, step], 0.0).cast(dtype));
             let (most, total) = (sums.rows(f64::NEG_INFINITY), sums.rows(0.0));
-            let end = if causal { keys.minimum(top + tile) } else { keys };
-            k.for_each(end.div_ceil(tile), |turn| {
-                let first = turn * tile;
-                let scores = g.matrix([tile, tile], dtype);
-                scores.add_product(
-                    width,
-                    |i, step| q.at_or([head, top + i, step], 0.0),
-                    |step, j| key.at_or([head, first + j, step], 0.0),
-                );
-                scores.map(|[i, j], score| {
-                    let there = (first + j).lt(keys);
-                    let seen = if causal { there & (first + j).le(top + i) } else { there };
-                    seen.select(score * scale, f64::NEG_INFINITY)
+            let end = if causal { keys.minimum(top + rows) } else { keys };
+            k.for_each(end.div_ceil(block), |turn| {
+                let first = turn * block;
+                let scores = g.matrix([rows, block], dtype);
+                scores.add_product_of(&queries, q.dtype(), |step, j| {
+                    key.at_or([head, first + j, step], 0.0)
+                });
+                let all_seen = if causal { keys.minimum(top + 1) } else { keys };
+                k.when((first + block).gt(all_seen), || {
+                    scores.map(|[i, j], score| {
+                        let there = (first + j).lt(keys);
+                        let seen = if causal { there & (first + j).le(top + i) } else { there };
+                        seen.select(score, f64::NEG_INFINITY)
+                    });
                 });
                 // The block's maxima, and what sums of before are worth beside them.
-                let now = most.map([&scores.reduce_rows(Max)], |x, [y]| x.maximum(y));
-                let worth = most.map([&now], |before, [now]| (before - now).exp());
-                scores.map_rows([&now], |_, score, [most]| (score - most).exp());
+                let now = most.map([&scores.reduce_rows(Max)], |x, [y]| x.maximum(y * scale));
+                let worth = most.map([&now], |before, [now]| power(before - now));
+                scores.map_rows([&now], |_, score, [now]| power(score.mul_add(scale, -now)));
                 let new = total.map([&worth, &scores.reduce_rows(Add)], |x, [w, sum]| x * w + sum);
                 sums.map_rows([&worth], |_, sum, [worth]| sum * worth);
                 sums.add_product_of(&scores, v.dtype(), |step, j| {

@@ -4,7 +4,7 @@
 use crate::zyx_core::kernel::{
     Access, BinaryOp, Kernel, Lang, Language, RawKernel, RawLaunch, RawParam, RawSource,
 };
-use zyx_core::{DType, Device, Error, Result, Tensor};
+use zyx_core::{DType, Device, Error, Jit, Result, Tensor};
 
 #[path = "../../../examples/src/kernels/mod.rs"]
 pub mod gallery;
@@ -256,6 +256,60 @@ pub fn kernels_that_are_wrong(device: &Device) {
         let error =
             misfits.call(&[&x, &numbers(&[4], DType::F32, device)?]).expect_err("it is wrong");
         assert!(error.to_string().contains("axis 0 of `y` is 4, and `n` is 5"), "{error}");
+        Ok(())
+    };
+    check().unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Loops longer than some drivers run them, which end them without a word: then no result is read.
+pub fn loops_of_many_iterations(device: &Device) {
+    let check = || -> Result<()> {
+        let sums = Kernel::new("sums", |k: &Lang| {
+            let [rows, n] = k.sizes(["rows", "n"]);
+            let x = k.input("x", [rows, n]);
+            let y = k.output("y", [rows], x.dtype());
+            k.each(rows, |row| {
+                y.set(row, k.fold(n, x.at((row, 0)), |sum, i| sum + x.at([row, i])));
+            });
+        });
+        let counts = Kernel::new("counts", |k: &Lang| {
+            let n = k.size("n");
+            let (x, y) = (k.input("x", [n]), k.output("y", [n], DType::I32));
+            k.each(n, |i| {
+                let count = k.var(k.value(0, DType::I32));
+                k.while_(|| count.get().lt(x.at(i)), || count.set(count.get() + 1));
+                y.set(i, count.get());
+            });
+        });
+        let limit = device.caps().max_iterations;
+        for n in [100usize, 20_000, 100_000] {
+            let ends = |limit: u64| limit > 0 && n as u64 > limit;
+            let x = Tensor::ones([3, n], DType::I32, device);
+            let y = sums.call(&[&x])?;
+            let told = |found: Result<Vec<i32>>, ends: bool, expected: &[i32]| match found {
+                Err(Error::Kernel(error)) if ends => {
+                    assert!(error.reason.contains("iterations of loops"), "{error}");
+                    assert!(error.site.file.ends_with("kernels.rs"), "{error}");
+                }
+                Ok(found) if !ends => assert_eq!(found, expected),
+                found => panic!("{n} iterations, of {limit}: {found:?}"),
+            };
+            let sum = n as i32 + 1;
+            told(y.to_vec(), ends(limit), &[sum; 3]);
+            // The same of what is computed of it, and of a plan that is replayed.
+            told((&y + 1).to_vec(), ends(limit), &[sum + 1; 3]);
+            let jit = Jit::new(|x: &[Tensor]| Ok(vec![sums.call(&[&x[0]])? * 2]));
+            for _ in 0..3 {
+                told(jit.call(&[&x])?[0].to_vec(), ends(limit), &[2 * sum; 3]);
+            }
+            let batched = Tensor::ones([2, 3, n], DType::I32, device);
+            let call = |x: &[Tensor]| sums.call(&[&x[0]]);
+            let batched = Tensor::vmap(call, &[&batched], &[Some(0)], 0)?;
+            told(batched.sum([1])?.to_vec(), ends(limit), &[3 * sum; 2]);
+            let n = Tensor::new([1i32, n as i32], device)?;
+            let expected = n.to_vec::<i32>()?;
+            told(counts.call(&[&n])?.to_vec(), ends(limit / 2), &expected);
+        }
         Ok(())
     };
     check().unwrap_or_else(|error| panic!("{error}"));

@@ -83,7 +83,7 @@ impl KernelCall {
             let input = |number: usize| self.arguments(true).nth(number).map(|x| x.0);
             let filled = match argument.role {
                 Role::Input => inputs.next().cloned(),
-                Role::Output | Role::Scratch => Some(vec![0; n * size]),
+                Role::Output | Role::Scratch | Role::Cut => Some(vec![0; n * size]),
                 Role::Filled(Fill::Scalar(bits)) => Some(bits.to_le_bytes()[..size].repeat(n)),
                 Role::Filled(Fill::Input(number)) => {
                     input(number).map(|slot| buffers[slot].clone())

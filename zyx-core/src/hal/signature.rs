@@ -108,7 +108,7 @@ impl Signature {
             Some(Span { bytes, element, align: element, written, extents: None })
         };
         let params: Option<Vec<Span>> = (0..spec.buffers()).map(span).collect();
-        let scale = VarInfo { dtype: DType::F32, min: i64::MIN, max: i64::MAX };
+        let scale = VarInfo::any(DType::F32);
         Some(Signature { params: params?, vars: vec![scale], members: None, raw: None })
     }
 
@@ -121,15 +121,16 @@ impl Signature {
             Span { bytes: 0, element, align, written, extents: None }
         });
         let most = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let own = kernel.vars.iter().map(|&dtype| VarInfo { dtype, min: i64::MIN, max: i64::MAX });
+        let own = kernel.vars.iter().map(|&dtype| VarInfo::any(dtype));
         let groups = caps.max_groups.iter().map(|&n| VarInfo {
             dtype: DType::U32,
             min: 0,
             max: most(n).min(u32::MAX.into()),
+            multiple_of: 1,
         });
         let lens = kernel.params.iter().map(|param| {
             let max = most(caps.max_binding / param.dtype.size() as u64);
-            VarInfo { dtype: DType::I64, min: 0, max }
+            VarInfo { dtype: DType::I64, min: 0, max, multiple_of: 1 }
         });
         let vars = own.chain(groups).chain(lens).collect();
         let raw = Some(kernel.vars.len());
@@ -290,6 +291,10 @@ impl Signature {
                 return refuse(format_args!("scalar {slot} is {bits:#x}, which is no {dtype}"));
             }
             let any = (var.min, var.max) == (i64::MIN, i64::MAX) || !var.dtype.is_int();
+            if var.dtype.is_int() && x.to_i128() % i128::from(var.multiple_of) != 0 {
+                let by = var.multiple_of;
+                return refuse(format_args!("scalar {slot} is {x}, which is no multiple of {by}"));
+            }
             if !any && !(i128::from(var.min)..=i128::from(var.max)).contains(&x.to_i128()) {
                 let VarInfo { min, max, .. } = var;
                 return match self.raw.and_then(|own| slot.checked_sub(own)) {

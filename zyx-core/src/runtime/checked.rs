@@ -17,6 +17,8 @@ pub(crate) struct Note {
     /// The call that made it.
     pub(crate) place: Place,
     pub(crate) bound: Option<Bound>,
+    /// The user kernel whose result it is.
+    pub(crate) kernel: Option<Arc<str>>,
 }
 
 /// A line of a program.
@@ -25,6 +27,20 @@ pub(crate) enum Place {
     Rust(&'static Location<'static>),
     /// Of a program in another language.
     Other(Arc<str>),
+}
+
+impl Place {
+    /// The file and the line.
+    pub(crate) fn line(&self) -> (&str, u32) {
+        let of_text = |text| -> (&str, u32) {
+            let line = str::rsplit_once(text, ':');
+            line.and_then(|(file, line)| Some((file, line.parse().ok()?))).unwrap_or((text, 0))
+        };
+        match self {
+            Place::Rust(location) => (location.file(), location.line()),
+            Place::Other(text) => of_text(text),
+        }
+    }
 }
 
 impl fmt::Display for Place {
@@ -145,7 +161,7 @@ impl Device {
     ) -> Note {
         let other = self.checked().call_site.get().and_then(|call_site| call_site());
         let place = other.map_or(Place::Rust(location), |text| Place::Other(text.into()));
-        Note { place, bound }
+        Note { place, bound, kernel: None }
     }
 
     /// What was noted, if this is the number of a note.

@@ -237,7 +237,9 @@ impl Batch {
             Op::Operands { .. } => return Ok(y.clone()),
             Op::Within(check) => {
                 let index = expr.srcs[0].as_ref().expect("invariant: one source");
-                return self.lifted(index)?.checked(check);
+                let index = self.lifted(index)?;
+                let result = index.unless_one_cut(check, |number| self.lifted(number))?;
+                return result.map_or_else(|| index.checked(check), Ok);
             }
             Op::Fourier(form) => return self.transformed(y, expr, *form),
             Op::Reduce { op, axes } => Op::Reduce { op: *op, axes: axes << 1 },

@@ -149,11 +149,45 @@ impl Tensor {
         self.restricted(Arc::new(Check { range: Range::UNCHECKED, flagged: None }))
     }
 
+    /// This result of a user kernel, which is wrong if `cut` is not 0: the driver ended loops of the kernel early. It is an error
+    /// when the result is read.
+    #[track_caller]
+    pub(crate) fn unless_cut(&self, kernel: &str, cut: &Tensor) -> Tensor {
+        let kernel = Some(kernel.into());
+        let note = Note { kernel, ..self.device().note_of(Location::caller(), None) };
+        let number = cut.reshape_unchecked([cut.numel()].into()).cast(DType::I64);
+        self.flagged(note, number)
+    }
+
+    /// These elements, which the note says to be wrong where a number, one of several, is not 0.
+    #[track_caller]
+    fn flagged(&self, note: Note, numbers: Tensor) -> Tensor {
+        let number = numbers.reduce(BinaryOp::Max, 1);
+        let flagged = Flagged { flag: Arc::new(Flag::new(note)), number };
+        let range = Range::of_dtype(self.dtype());
+        self.restricted(Arc::new(Check { range, flagged: Some(flagged) }))
+    }
+
+    /// Results of a kernel for all examples, by a check of that for one, with the numbers of all; `None` for an index.
+    #[track_caller]
+    pub(crate) fn unless_one_cut(
+        &self,
+        check: &Check,
+        all: impl FnOnce(&Tensor) -> Result<Tensor>,
+    ) -> Result<Option<Tensor>> {
+        let Some(flagged) = check.flagged.as_ref().filter(|x| x.flag.note.kernel.is_some()) else {
+            return Ok(None);
+        };
+        let numbers = all(&flagged.number)?;
+        let numbers = numbers.reshape_unchecked([numbers.numel()].into());
+        Ok(Some(self.flagged(flagged.flag.note.clone(), numbers)))
+    }
+
     #[track_caller]
     fn restricted(&self, check: Arc<Check>) -> Tensor {
         let expr = Expr { op: Op::Within(check), srcs: [Some(self.clone()), None, None] };
         let (shape, device) = (self.shape().clone(), self.device().clone());
-        Tensor::node(expr, shape, self.dtype(), device, false)
+        Tensor::node(expr, shape, self.dtype(), device, self.is_tracked())
     }
 
     /// The number that tells whether all elements are within a bound; see [`Flag`].

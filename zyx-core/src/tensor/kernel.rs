@@ -1,11 +1,11 @@
 //! User kernels: functions from lazy tensors to lazy tensors.
 
 use super::{Expr, Tensor};
-use crate::dtype::DType;
+use crate::dtype::{DType, DTypeSet};
 use crate::error::{Error, Operands, Result};
 use crate::graph::{KernelCall, Op, RawCall};
 use crate::hal::{RawKernel, RawParam, lock};
-use crate::ir::{self, Access, Value};
+use crate::ir::{self, Access, Value, VarInfo};
 use crate::lang::{
     Argument, Lang, Recorded, Role, SMALL, Setting, SizeExpr, Val, record, record_function,
 };
@@ -91,8 +91,17 @@ struct Known {
     /// As a weak handle: kernels keep no device open.
     device: WeakDevice,
     dtypes: SmallVec<[DType; 4]>,
-    large: bool,
+    bucket: Bucket,
     recorded: Arc<Recorded>,
+}
+
+/// Sizes that share a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Bucket {
+    /// See [`Setting::large`].
+    large: bool,
+    /// See [`Setting::aligned`].
+    aligned: bool,
 }
 
 /// The geometry and scalars of a launch of a [`RawKernel`].
@@ -387,7 +396,7 @@ impl Kernel {
                 false => (*input).clone(),
             });
         }
-        let mut outputs = Vec::new();
+        let (mut outputs, mut cut) = (Vec::new(), None);
         for (output, (slot, argument)) in call.arguments(false).enumerate() {
             if argument.role == Role::Scratch {
                 continue;
@@ -397,10 +406,19 @@ impl Kernel {
             let srcs = Kernel::sources(&owned);
             let tracked = dtype.is_float() && inputs.iter().any(|input| input.is_tracked());
             let y = Tensor::node(Expr { op, srcs }, shape, dtype, device.clone(), tracked);
-            let number = outputs.len();
-            outputs.push(self.with_rule(y, inputs, number)?);
+            match argument.role {
+                Role::Cut => cut = Some(y),
+                _ => outputs.push(y),
+            }
         }
-        Ok(outputs)
+        let outputs = outputs.into_iter().enumerate().map(|(number, y)| {
+            let y = match &cut {
+                Some(cut) => y.unless_cut(&self.0.name, cut),
+                None => y,
+            };
+            self.with_rule(y, inputs, number)
+        });
+        outputs.collect()
     }
 
     /// Runs the kernel in the interpreter, which looks at each access, with threads in several orders: what it finds is an error at the
@@ -458,7 +476,7 @@ impl Kernel {
     /// As for [`Kernel::call`].
     #[track_caller]
     pub fn to_text(&self, dtypes: &[DType], device: &Device) -> Result<String> {
-        Ok(self.recorded(device, dtypes, false)?.kernel().to_string())
+        Ok(self.recorded(device, dtypes, Bucket::default())?.kernel().to_string())
     }
 
     #[track_caller]
@@ -524,17 +542,23 @@ impl Kernel {
 
     /// The kernel as it is recorded for a device and dtypes.
     #[track_caller]
-    fn recorded(&self, device: &Device, dtypes: &[DType], large: bool) -> Result<Arc<Recorded>> {
+    fn recorded(&self, device: &Device, dtypes: &[DType], bucket: Bucket) -> Result<Arc<Recorded>> {
         let is_it = |known: &&Known| {
-            known.large == large && known.dtypes[..] == *dtypes && device.is_of(&known.device)
+            known.bucket == bucket && known.dtypes[..] == *dtypes && device.is_of(&known.device)
         };
         if let Some(known) = lock(&self.0.recorded).iter().find(is_it) {
             return Ok(known.recorded.clone());
         }
+        let mut caps = device.caps().clone();
+        if !self.0.raw.is_empty() {
+            // Arguments are those that the code declares.
+            caps.max_iterations = 0;
+        }
         let mut setting = Setting {
-            caps: device.caps().clone(),
+            caps,
             inputs: dtypes.to_vec(),
-            large,
+            large: bucket.large,
+            aligned: bucket.aligned,
             choices: Vec::new(),
         };
         let write = |k: &Lang| match &self.0.write {
@@ -558,7 +582,8 @@ impl Kernel {
         }
         let recorded = Arc::new(recorded);
         let dtypes = SmallVec::from_slice(dtypes);
-        let known = Known { device: device.downgrade(), dtypes, large, recorded: recorded.clone() };
+        let known =
+            Known { device: device.downgrade(), dtypes, bucket, recorded: recorded.clone() };
         let mut all = lock(&self.0.recorded);
         all.retain(|known| known.device.strong_count() > 0);
         all.push(known);
@@ -573,7 +598,9 @@ impl Kernel {
         };
         self.on_one_device(inputs)?;
         let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|x| x.dtype()).collect();
-        let mut recorded = self.recorded(&device, &dtypes, false)?;
+        let aligned = device.caps().mma != DTypeSet::NONE;
+        let bucket = Bucket { large: false, aligned };
+        let mut recorded = self.recorded(&device, &dtypes, bucket)?;
         let sizes = self.sizes(&recorded, inputs)?;
         let size = |number: usize| sizes.get(number).copied();
         let is_small = |expr: &SizeExpr| expr.eval(&size).is_some_and(|x| x <= SMALL as i64);
@@ -586,8 +613,13 @@ impl Kernel {
         };
         let small = recorded.spaces().iter().chain(recorded.scalars()).all(is_small)
             && recorded.arguments().iter().enumerate().all(fits);
-        if !small {
-            recorded = self.recorded(&device, &dtypes, true)?;
+        let mut vars = recorded.kernel().vars().iter().zip(recorded.scalars());
+        let whole = |(info, expr): (&VarInfo, &SizeExpr)| {
+            expr.eval(&size).is_some_and(|x| x % i64::from(info.multiple_of) == 0)
+        };
+        let of_sizes = Bucket { large: !small, aligned: aligned && vars.all(whole) };
+        if bucket != of_sizes {
+            recorded = self.recorded(&device, &dtypes, of_sizes)?;
         }
         let scalars = recorded.scalars().iter().map(|expr| {
             let value = expr.eval(&size).filter(|&x| x >= 0);

@@ -86,17 +86,31 @@ pub(super) struct Proof<'a> {
 impl Proof<'_> {
     /// Whether the index of the access, guards taken into account, is within the extents.
     pub(super) fn holds(&self, extents: Extents) -> bool {
-        let Some(index) = self.kernel.op(self.access).operands().nth(1) else { return false };
+        let [buf, index] = [0, 1].map(|n| self.kernel.op(self.access).operands().nth(n));
+        let (Some(buf), Some(index)) = (buf, index) else { return false };
         let (index, _) = self.kernel.unguarded(index);
         let extents: Option<Vec<Value>> =
             extents.slots().map(|slot| self.vars.get(usize::from(slot)).copied()?).collect();
-        extents.is_some_and(|extents| self.is_within(index, &extents))
+        if self.kernel.ty(index).is_vector() || self.kernel.ty(buf).is_vector() {
+            return false;
+        }
+        extents.is_some_and(|extents| self.is_within(index, &extents, self.lanes()))
     }
 
-    fn is_within(&self, index: Value, extents: &[Value]) -> bool {
+    /// Lanes of the access: elements side by side.
+    fn lanes(&self) -> u64 {
+        let value = match self.kernel.op(self.access) {
+            Op::Store { value, .. } => value,
+            _ => self.access,
+        };
+        self.kernel.ty(value).lanes.into()
+    }
+
+    /// Whether so many elements from an index on are within.
+    fn is_within(&self, index: Value, extents: &[Value], lanes: u64) -> bool {
         let Some((&last, outer)) = extents.split_last() else { return false };
         if outer.is_empty() {
-            return self.is_digit(index, last);
+            return self.is_digit(index, last, lanes);
         }
         // Sums of fewer bits do not wrap where all that they can be fits.
         let dtype = self.kernel.ty(index).dtype;
@@ -104,7 +118,7 @@ impl Proof<'_> {
             return false;
         }
         if let Op::Cast { x } = self.kernel.op(index) {
-            return !self.kernel.ty(x).dtype.is_float() && self.is_within(x, extents);
+            return !self.kernel.ty(x).dtype.is_float() && self.is_within(x, extents, lanes);
         }
         let (row, digit) = match self.kernel.op(index) {
             Op::Binary { op: BinaryOp::Add, x, y } => {
@@ -116,7 +130,7 @@ impl Proof<'_> {
             }
             _ => return false,
         };
-        row.is_none_or(|row| self.is_within(row, outer)) && self.is_digit(digit, last)
+        row.is_none_or(|row| self.is_within(row, outer, 1)) && self.is_digit(digit, last, lanes)
     }
 
     /// What a product with the extent multiplies by.
@@ -138,8 +152,22 @@ impl Proof<'_> {
         value
     }
 
-    /// Whether a number is in `0 .. extent`.
-    fn is_digit(&self, digit: Value, extent: Value) -> bool {
-        self.ranges.is_below(self.plain(digit), extent, self.access)
+    /// Whether so many numbers from one on are in `0 .. extent`; of several, both have to be multiples of how many.
+    fn is_digit(&self, mut digit: Value, extent: Value, lanes: u64) -> bool {
+        let whole = |x| lanes == 1 || self.ranges.get(x).divisible_by(lanes);
+        while !(whole(digit) && self.ranges.is_below(digit, extent, self.access)) {
+            // A number below the extent fits where the extent does, so the conversion keeps it.
+            let held = crate::affine::Interval::of(self.kernel.ty(digit).dtype);
+            match self.kernel.op(digit) {
+                Op::Cast { x }
+                    if !self.kernel.ty(x).dtype.is_float()
+                        && self.ranges.get(extent).within(held.min, held.max) =>
+                {
+                    digit = x;
+                }
+                _ => return false,
+            }
+        }
+        whole(extent)
     }
 }

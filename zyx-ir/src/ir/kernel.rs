@@ -48,6 +48,15 @@ pub struct VarInfo {
     pub min: i64,
     /// Largest value an integer argument takes.
     pub max: i64,
+    /// A divisor of every value that an integer argument takes.
+    pub multiple_of: u32,
+}
+
+impl VarInfo {
+    /// An argument of a dtype that takes every value.
+    pub fn any(dtype: DType) -> VarInfo {
+        VarInfo { dtype, min: i64::MIN, max: i64::MAX, multiple_of: 1 }
+    }
 }
 
 /// A kernel: ops in program order with their types, and what its arguments are.
@@ -373,8 +382,18 @@ impl Builder {
 
     /// Declares the next scalar argument; the range matters for integers.
     pub fn var(&mut self, dtype: DType, min: i64, max: i64) -> Value {
-        let slot = self.kernel.vars.len() as u16;
-        self.kernel.vars.push(VarInfo { dtype, min, max });
+        self.var_of(VarInfo { dtype, min, max, multiple_of: 1 })
+    }
+
+    /// Declares that a scalar argument is a multiple of a number.
+    pub fn set_multiple(&mut self, slot: u16, multiple_of: u32) {
+        self.kernel.vars[usize::from(slot)].multiple_of = multiple_of;
+    }
+
+    /// Declares the next scalar argument.
+    pub fn var_of(&mut self, info: VarInfo) -> Value {
+        let (slot, dtype) = (self.kernel.vars.len() as u16, info.dtype);
+        self.kernel.vars.push(info);
         self.push(Op::Var { slot }, Type::scalar(dtype))
     }
 

@@ -122,7 +122,16 @@ impl Parser {
                 let range = words.next("a range")?;
                 let (min, max) = range.split_once("..=").ok_or("a range is written MIN..=MAX")?;
                 let bound = |x: &str| x.parse().map_err(|_| format!("`{x}` is not an i64"));
-                self.vars.push(VarInfo { dtype, min: bound(min)?, max: bound(max)? });
+                let (min, max) = (bound(min)?, bound(max)?);
+                let multiple_of = match words.left.next() {
+                    None => 1,
+                    Some("by") => words.number("a divisor")?,
+                    Some(word) => return Err(format!("`{word}` is not `by`")),
+                };
+                if multiple_of == 0 {
+                    return Err("0 is no divisor".into());
+                }
+                self.vars.push(VarInfo { dtype, min, max, multiple_of });
             }
             _ => return Err(format!("`{word}` is none of kernel, buffer, scalar, %label")),
         }

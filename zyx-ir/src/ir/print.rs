@@ -92,7 +92,11 @@ impl fmt::Display for Kernel {
             writeln!(f)?;
         }
         for (slot, v) in self.vars().iter().enumerate() {
-            writeln!(f, "scalar {slot} : {} {}..={}", v.dtype, v.min, v.max)?;
+            write!(f, "scalar {slot} : {} {}..={}", v.dtype, v.min, v.max)?;
+            if v.multiple_of != 1 {
+                write!(f, " by {}", v.multiple_of)?;
+            }
+            writeln!(f)?;
         }
         let width = self.ops().len().to_string().len().max(3) + 2;
         let mut depth = 0usize;

@@ -74,40 +74,21 @@ impl<'k> Array<'k> {
     /// Storage of literal extents.
     #[track_caller]
     #[inline(never)]
-    pub(super) fn own(k: &'k Lang, space: Space, dtype: DType, shape: &[usize]) -> Array<'k> {
+    pub(super) fn own(k: &'k Lang, space: Space, ty: Type, shape: &[usize]) -> Array<'k> {
         let len: usize = shape.iter().product();
         let len = u32::try_from(len.max(1)).unwrap_or_else(|_| {
             k.fail(format_args!("an array of {len} elements: no device has so much storage"));
             1
         });
-        let storage = k.emit(|s| s.b.alloc(space, Type::scalar(dtype), len));
+        let storage = k.emit(|s| s.b.alloc(space, ty, len));
         let extents = shape.iter().map(|&x| k.index(x as i64)).collect();
-        Array { k, storage, dtype, fixed: Vec::new(), extents }
+        Array { k, storage, dtype: ty.dtype, fixed: Vec::new(), extents }
     }
 
     /// Storage of a thread as an array of literal extents.
     pub(super) fn of_parts(k: &'k Lang, storage: Value, shape: &[usize]) -> Array<'k> {
         let extents = shape.iter().map(|&x| k.index(x as i64)).collect();
         Array { extents, ..Array::of_buffer(k, storage, Vec::new()) }
-    }
-
-    /// The same storage as elements of the dtype that it has by now; see [`Array::retyped`].
-    pub(super) fn as_dtype(&self, dtype: DType) -> Array<'k> {
-        Array { dtype, ..self.clone() }
-    }
-
-    /// Gives storage that nothing was stored to yet its dtype.
-    pub(super) fn retyped(&self, dtype: DType) {
-        let b = &mut self.k.state.borrow_mut().b;
-        let op = b.op(self.storage);
-        b.replace(self.storage, op, Type::scalar(dtype));
-    }
-
-    /// So many elements side by side of storage of the kernel's own.
-    #[track_caller]
-    pub(super) fn load_vector(&self, first: Val<'k>, lanes: u8) -> Value {
-        self.k.touch(self, Touch::Read);
-        self.k.emit(|s| s.b.load_vector(self.storage, first.value, lanes))
     }
 
     /// The dtype of its elements.

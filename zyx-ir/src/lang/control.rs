@@ -4,7 +4,7 @@ use super::Lang;
 use super::array::Array;
 use super::value::{Operand, Val};
 use crate::dtype::DType;
-use crate::ir::{LoopKind, Space};
+use crate::ir::{LoopKind, Space, Type};
 use std::ops::Range;
 
 /// What a loop runs over: `n` for `0 .. n`, or a range.
@@ -107,7 +107,7 @@ impl Lang {
     /// A variable that begins with a value.
     #[track_caller]
     pub fn var<'k>(&'k self, init: Val<'k>) -> Var<'k> {
-        let var = Var(Array::own(self, Space::Register, init.dtype(), &[]));
+        let var = Var(Array::own(self, Space::Register, Type::scalar(init.dtype()), &[]));
         var.set(init);
         var
     }
@@ -115,7 +115,7 @@ impl Lang {
     /// Storage of one thread of literal extents, not initialised.
     #[track_caller]
     pub fn array<const N: usize>(&self, shape: [usize; N], dtype: DType) -> Array<'_> {
-        Array::own(self, Space::Register, dtype, &shape)
+        Array::own(self, Space::Register, Type::scalar(dtype), &shape)
     }
 
     /// Runs the body once for each number, in order.
@@ -205,9 +205,6 @@ impl Lang {
     }
 
     /// Runs the body as long as a condition holds, which is recorded before it.
-    ///
-    /// Where a driver ends the loops of a thread after so many iterations ([`Caps::max_iterations`](crate::Caps)), this one
-    /// ends at half of that: the result is wrong then.
     #[track_caller]
     pub fn while_<'k>(&'k self, condition: impl FnOnce() -> Val<'k>, body: impl FnOnce()) {
         let caps = self.caps();

@@ -10,7 +10,7 @@
 use super::array::Array;
 use super::control::{Span, Var};
 use super::value::{Operand, Val};
-use super::{Lang, State};
+use super::{Lang, Role, State};
 use crate::dtype::DType;
 use crate::ir::{BarrierScope, LoopKind, Op, ShuffleKind, Space as Storage, Type, Value};
 use crate::ops::BinaryOp;
@@ -38,8 +38,8 @@ pub(super) struct Threads {
     /// What happened to shared storage since the last barrier.
     read: bool,
     written: bool,
-    /// Storage of primitives: its dtype and length, and whether it is in use.
-    pool: Vec<(Value, DType, usize, bool)>,
+    /// Storage of primitives: its type and length, and whether it is in use.
+    pool: Vec<(Value, Type, usize, bool)>,
 }
 
 /// Extents of a space of iterations: a number, an array or a list of them. The closure gets as many coordinates.
@@ -259,6 +259,7 @@ impl Lang {
             self.state.borrow_mut().threads = None;
             return;
         }
+        self.notice_cuts();
         // Numbers of groups stand at the top, where launches know them.
         let mut axes = Vec::new();
         for (i, &extent) in extents.iter().enumerate() {
@@ -310,6 +311,15 @@ impl Lang {
             self.emit(|s| s.b.close());
         }
         self.state.borrow_mut().threads = None;
+    }
+
+    /// Declares the argument that tells of loops that the driver ended, where it ends them.
+    #[track_caller]
+    fn notice_cuts(&self) {
+        if self.caps().max_iterations > 0 && self.state.borrow().cut.is_none() {
+            let cut = self.argument("cut", DType::I32, &[self.index(1)], Role::Cut);
+            self.state.borrow_mut().cut = Some(cut.storage());
+        }
     }
 
     /// Notes an access of storage that threads share.
@@ -396,7 +406,7 @@ impl Lang {
         if self.state.borrow_mut().group().is_none() {
             return find();
         }
-        let told = Array::own(self, Storage::Shared, dtype, &[1]);
+        let told = Array::own(self, Storage::Shared, Type::scalar(dtype), &[1]);
         let number = self.state.borrow_mut().group().and_then(|threads| threads.number);
         let first = Val { k: self, value: number.expect("invariant: it is a group") }.eq(0);
         self.emit(|s| s.b.open_if(first.value));
@@ -453,17 +463,23 @@ impl<'k> Group<'k> {
     #[track_caller]
     pub fn shared<const N: usize>(self, shape: [usize; N], dtype: DType) -> Array<'k> {
         let space = if self.number().is_some() { Storage::Shared } else { Storage::Register };
-        Array::own(self.k, space, dtype, &shape)
+        Array::own(self.k, space, Type::scalar(dtype), &shape)
     }
 
     /// Shared storage of a primitive, until it is given back: primitives that follow one another have the same.
     #[track_caller]
     pub(super) fn scratch(self, shape: &[usize], dtype: DType) -> Array<'k> {
+        self.scratch_of(shape, Type::scalar(dtype))
+    }
+
+    /// As [`Group::scratch`], of elements of a type.
+    #[track_caller]
+    pub(super) fn scratch_of(self, shape: &[usize], ty: Type) -> Array<'k> {
         let len = shape.iter().product();
         let free = {
             let state = &mut *self.k.state.borrow_mut();
             let mut pool = state.threads.iter_mut().flat_map(|threads| &mut threads.pool);
-            let found = pool.find(|x| (x.1, x.2, x.3) == (dtype, len, false));
+            let found = pool.find(|x| (x.1, x.2, x.3) == (ty, len, false));
             found.map(|free| {
                 free.3 = true;
                 free.0
@@ -473,10 +489,10 @@ impl<'k> Group<'k> {
             return Array::of_parts(self.k, storage, shape);
         }
         let space = if self.number().is_some() { Storage::Shared } else { Storage::Register };
-        let array = Array::own(self.k, space, dtype, shape);
+        let array = Array::own(self.k, space, ty, shape);
         let storage = array.storage();
         if let (Some(threads), Storage::Shared) = (&mut self.k.state.borrow_mut().threads, space) {
-            threads.pool.push((storage, dtype, len, true));
+            threads.pool.push((storage, ty, len, true));
         }
         array
     }

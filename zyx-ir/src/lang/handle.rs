@@ -9,7 +9,7 @@ use super::tile::{Layout, Matrix, Rows};
 use super::value::Val;
 use super::{Fill, Lang, LangError, Role};
 use crate::dtype::DType;
-use crate::ir::{Op, Space, Value};
+use crate::ir::{Op, Space, Type, Value};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 
@@ -123,7 +123,7 @@ impl Lang {
     /// As [`Lang::array`], of any number of axes.
     #[track_caller]
     pub fn array_of_shape(&self, shape: &[usize], dtype: DType) -> Array<'_> {
-        Array::own(self, Space::Register, dtype, shape)
+        Array::own(self, Space::Register, Type::scalar(dtype), shape)
     }
 }
 
@@ -132,7 +132,7 @@ impl<'k> Group<'k> {
     #[track_caller]
     pub fn shared_of_shape(self, shape: &[usize], dtype: DType) -> Array<'k> {
         let space = if self.number().is_some() { Space::Shared } else { Space::Register };
-        Array::own(self.lang(), space, dtype, shape)
+        Array::own(self.lang(), space, Type::scalar(dtype), shape)
     }
 }
 

@@ -34,7 +34,9 @@ mod control;
 mod finish;
 mod group;
 mod handle;
+mod lanes;
 mod size;
+mod squares;
 #[cfg(test)]
 mod tests;
 mod tile;
@@ -101,15 +103,23 @@ pub struct Setting {
     pub inputs: Vec<DType>,
     /// Whether sizes may be beyond [`SMALL`].
     pub large: bool,
+    /// Whether rows of factors of matrix instructions are whole vectors: last extents of arguments of such dtypes are
+    /// multiples of [`Setting::ALIGNED`].
+    pub aligned: bool,
     /// For each parameter which of its values.
     pub choices: Vec<usize>,
+}
+
+impl Setting {
+    /// Elements of a vector of halves.
+    pub const ALIGNED: u32 = 8;
 }
 
 impl Default for Setting {
     /// No inputs and the interpreter's capabilities.
     fn default() -> Setting {
         let caps = crate::ir::interp::caps();
-        Setting { caps, inputs: Vec::new(), large: false, choices: Vec::new() }
+        Setting { caps, inputs: Vec::new(), large: false, aligned: false, choices: Vec::new() }
     }
 }
 
@@ -137,6 +147,9 @@ pub enum Role {
     Filled(Fill),
     /// Filled with zeros before the kernel runs, then forgotten.
     Scratch,
+    /// One `i32`, filled with 0 before the kernel runs; other than 0 afterwards if the driver ended a loop of a thread early
+    /// ([`Caps::max_iterations`]), so that results are wrong.
+    Cut,
 }
 
 /// What an argument holds before the kernel runs.
@@ -285,6 +298,8 @@ struct State {
     parallel: Vec<Value>,
     /// Barriers that turned out not to be needed.
     unneeded: Vec<Value>,
+    /// The argument that tells of loops that a driver ended.
+    cut: Option<Value>,
     /// Whether the recording has ended.
     over: bool,
 }
@@ -621,10 +636,16 @@ impl Lang {
             derived.push((SizeExpr::Literal(1), self.fixed(1)));
         }
         let slots: Vec<u16> = derived.iter().map(|x| self.slot_of(x.1.value)).collect();
+        if let (true, true, Some(&slot)) =
+            (self.setting.aligned, self.caps().mma.contains(dtype), slots.last())
+            && !matches!(exprs.last(), Some(SizeExpr::Literal(_)) | None)
+        {
+            self.state.borrow_mut().b.set_multiple(slot, Setting::ALIGNED);
+        }
         let access = match role {
             Role::Input => Access::Read,
             Role::Output => Access::Write,
-            Role::Filled(_) | Role::Scratch => Access::ReadWrite,
+            Role::Filled(_) | Role::Scratch | Role::Cut => Access::ReadWrite,
         };
         // What a device binds at once, if that is less: a larger buffer is several.
         let bound = self.caps().max_binding / dtype.size() as u64;

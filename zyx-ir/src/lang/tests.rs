@@ -40,7 +40,7 @@ pub(super) fn run(
                 assert_eq!(values.len() as i64, n, "{}", argument.name);
                 values.iter().flat_map(|&x| whole(x)).collect()
             }
-            Role::Output | Role::Scratch => vec![0; n as usize * bytes],
+            Role::Output | Role::Scratch | Role::Cut => vec![0; n as usize * bytes],
             Role::Filled(Fill::Scalar(bits)) => bits.to_le_bytes()[..bytes].repeat(n as usize),
             Role::Filled(Fill::Input(number)) => buffers[number].clone(),
         });
@@ -72,6 +72,7 @@ pub(super) fn run(
 /// The devices that primitives are tested on.
 pub(super) fn devices() -> Vec<Caps> {
     let mut devices = vec![crate::ir::interp::caps(), Caps { threads: 8, ..gpu(64, 0) }];
+    devices.push(Caps { max_iterations: 65_535, ..gpu(64, 4) });
     for max_local in [1, 2, 8, 64, 1024] {
         for subgroup in [0, 1, 4, 32] {
             devices.push(gpu(max_local, subgroup));

@@ -9,8 +9,8 @@ use super::group::Group;
 use super::value::{Operand, Val};
 use super::{Lang, State};
 use crate::dtype::DType;
-use crate::ir::mma::{self, HELD, SIDE, WARP};
-use crate::ir::{Op, ShuffleKind, Space, Type, Value};
+use crate::ir::mma::{HELD, SIDE, WARP};
+use crate::ir::{ShuffleKind, Space, Type, Value};
 use crate::ops::BinaryOp;
 
 /// Steps of a product that are staged at once.
@@ -142,10 +142,10 @@ impl<'k> Group<'k> {
         let k = self.lang();
         let parts = match layout {
             Layout::Whole | Layout::Loops { .. } => {
-                vec![Array::own(k, Space::Register, dtype, &[layout.rows(n)])]
+                vec![Array::own(k, Space::Register, Type::scalar(dtype), &[layout.rows(n)])]
             }
             layout => {
-                let one = |_| Array::own(k, Space::Register, dtype, &[1]);
+                let one = |_| Array::own(k, Space::Register, Type::scalar(dtype), &[1]);
                 (0..layout.rows(n)).map(one).collect()
             }
         };
@@ -390,16 +390,7 @@ impl<'k> Matrix<'k> {
                     self.multiply_in_grid(steps, &left, &right);
                 }
                 Layout::Squares { .. } => {
-                    let whole = |factor: &Factor<'_, 'k>, side: usize| {
-                        self.stage_squares(factor, 0, DEPTH, self.shape[side], side)
-                    };
-                    k.blocks(steps, DEPTH, |first, inside| {
-                        let left = |i, step| masked(inside(step), left(i, first + step));
-                        let right = |step, j| masked(inside(step), right(first + step, j));
-                        let a = whole(&Factor::Left(&left), 0);
-                        let b = whole(&Factor::Right(&right), 1);
-                        self.multiply_squares(DEPTH / SIDE, |i, step| a.load(self, i, step), &b);
-                    });
+                    self.multiply_squares(steps, &left, &|j, step| right(step, j));
                 }
             }
         });
@@ -428,16 +419,7 @@ impl<'k> Matrix<'k> {
         k.primitive(|| {
             let right = |step, j| k.of_program(|| right(step, j));
             if let (Layout::Squares { .. }, true) = (self.layout, self.layout == matrix.layout) {
-                let right = Factor::Right(&right);
-                for first in (0..steps).step_by(DEPTH) {
-                    let depth = DEPTH.min(steps - first);
-                    let b = self.stage_squares(&right, first, depth, self.shape[1], 1);
-                    let squares = steps / SIDE;
-                    let a = |i: usize, step: usize| {
-                        matrix.as_left(i * squares + first / SIDE + step, dtype)
-                    };
-                    self.multiply_squares(depth / SIDE, a, &b);
-                }
+                self.multiply_held(matrix, dtype, &|j, step| right(step, j));
                 return;
             }
             let staged = self.group.scratch(&[rows, steps], dtype);
@@ -526,133 +508,6 @@ impl<'k> Matrix<'k> {
         });
         self.group.give_back(&a);
         self.group.give_back(&b);
-    }
-
-    /// Leaves so many steps of a factor in shared storage, as matrix instructions take them.
-    #[track_caller]
-    fn stage_squares(
-        &self,
-        factor: &Factor<'_, 'k>,
-        first: usize,
-        depth: usize,
-        extent: usize,
-        side: usize,
-    ) -> Squares<'k> {
-        let k = self.k();
-        let dtype = std::cell::Cell::new(DType::F16);
-        let storage = self.group.shared([extent * depth], DType::F16);
-        let squares = Squares { storage, steps: depth / SIDE, left: side == 0, dtype: DType::F16 };
-        let place = |line: Val<'k>, step: Val<'k>| {
-            let square = line / SIDE * (depth / SIDE) + step / SIDE;
-            let [line, step] = [line % SIDE, step % SIDE];
-            let lane = (line / 4 * 2 + line % 2) * 4 + step / 4;
-            let [half, within] = [line / 2 % 2, step % 4];
-            let element = match side {
-                0 => within / 2 * 4 + half * 2 + within % 2,
-                _ => half * 4 + within,
-            };
-            (square * WARP + lane) * HELD + element
-        };
-        let set = |line: Val<'k>, step: Val<'k>, value: Val<'k>| {
-            if !k.caps().mma.contains(value.dtype()) {
-                let reason = format!(
-                    "factors are {}, of which there are no matrix instructions",
-                    value.dtype()
-                );
-                k.fail(reason);
-                return;
-            }
-            dtype.set(value.dtype());
-            squares.storage.retyped(value.dtype());
-            squares.storage.as_dtype(value.dtype()).set([place(line, step)], value);
-        };
-        match factor {
-            Factor::Left(left) => self.group.each([extent, depth], |[i, step]| {
-                set(i, step, left(i, step + first));
-            }),
-            Factor::Right(right) => self.group.each([depth, extent], |[step, j]| {
-                set(j, step, right(step + first, j));
-            }),
-        }
-        Squares { dtype: dtype.get(), storage: squares.storage.as_dtype(dtype.get()), ..squares }
-    }
-
-    /// Adds products of squares: those of the left factor by row of squares and step.
-    #[track_caller]
-    fn multiply_squares(
-        &self,
-        steps: usize,
-        left: impl Fn(usize, usize) -> Value,
-        right: &Squares<'k>,
-    ) {
-        let Layout::Squares { of_warp } = self.layout else { return };
-        let (k, columns) = (self.k(), self.shape[1] / SIDE);
-        let Some(row) = mma::row(right.dtype) else { return };
-        self.group.phase("add_product", || {
-            for step in 0..steps {
-                let a: Vec<Value> = (0..of_warp).map(|i| left(i, step)).collect();
-                for j in 0..columns {
-                    let b = right.load(self, j, step);
-                    for (i, &a) in a.iter().enumerate() {
-                        let part = self.parts[i * columns + j];
-                        k.emit(|s| {
-                            let zero = s.b.index(0);
-                            let c = s.b.load_vector(part, zero, HELD as u8);
-                            let ty = s.b.ty(c);
-                            let sum = s.b.emit(Op::Mma { row, a, b, c }, ty);
-                            s.b.store(part, zero, sum)
-                        });
-                    }
-                }
-            }
-        });
-    }
-
-    /// A square that the thread holds, in the order of a left factor.
-    #[track_caller]
-    fn as_left(&self, square: usize, dtype: DType) -> Value {
-        let (k, part) = (self.k(), self.parts[square]);
-        k.emit(|s| {
-            let scratch = s.b.alloc(Space::Register, Type::scalar(dtype), HELD as u32);
-            for i in 0..HELD {
-                let from = s.b.index(mma::left_order(i) as i64);
-                let (x, to) = (s.b.load(part, from), s.b.index(i as i64));
-                let x = s.b.cast(dtype, x);
-                s.b.store(scratch, to, x);
-            }
-            let zero = s.b.index(0);
-            s.b.load_vector(scratch, zero, HELD as u8)
-        })
-    }
-}
-
-/// Elements of a factor.
-enum Factor<'f, 'k> {
-    Left(&'f dyn Fn(Val<'k>, Val<'k>) -> Val<'k>),
-    Right(&'f dyn Fn(Val<'k>, Val<'k>) -> Val<'k>),
-}
-
-/// Squares of a factor in shared storage.
-struct Squares<'k> {
-    storage: Array<'k>,
-    steps: usize,
-    left: bool,
-    dtype: DType,
-}
-
-impl<'k> Squares<'k> {
-    /// What a thread multiplies of a square: of the left factor of its warp's rows.
-    #[track_caller]
-    fn load(&self, matrix: &Matrix<'k>, line: usize, step: usize) -> Value {
-        let k = matrix.k();
-        let number = matrix.group.number().unwrap_or_else(|| k.index(0));
-        let [warp, lane] = [number / WARP, number % WARP];
-        let own = match (self.left, matrix.layout) {
-            (true, Layout::Squares { of_warp }) => warp * of_warp + line,
-            _ => k.index(line as i64),
-        };
-        let place = ((own * self.steps + step) * WARP + lane) * HELD;
-        self.storage.load_vector(place, HELD as u8)
     }
 }
 

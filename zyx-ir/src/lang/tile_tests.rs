@@ -66,6 +66,47 @@ fn products_of_tiles_on_every_device() {
     }
 }
 
+/// Accesses of arguments by so many elements side by side.
+fn wide_loads(recorded: &Recorded) -> Vec<u8> {
+    let kernel = recorded.kernel();
+    let wide = kernel.iter().filter_map(|(_, op, ty)| match op {
+        crate::ir::Op::Load { buf, .. } => {
+            matches!(kernel.op(buf), crate::ir::Op::Param { .. }).then_some(ty.lanes)
+        }
+        _ => None,
+    });
+    wide.collect()
+}
+
+#[test]
+fn factors_of_whole_vectors_are_loaded_by_vectors() {
+    let tile = [64, 32];
+    for caps in [with_mma(32), with_mma(128)] {
+        let of = |aligned| {
+            let setting = Setting { aligned, ..setting(&caps, &[DType::F16; 2]) };
+            record("product", &setting, product(tile, 128)).unwrap()
+        };
+        assert!(wide_loads(&of(false)).iter().all(|&lanes| lanes == 1));
+        let recorded = of(true);
+        let lanes = wide_loads(&recorded);
+        assert!(lanes.contains(&4) && lanes.contains(&8) && !lanes.contains(&1), "{lanes:?}");
+        for [m, n, depth] in [[1, 8, 8], [17, 40, 24], [64, 32, 64], [70, 72, 136], [3, 8, 0]] {
+            let (x, w) = (numbers(m * depth, 5), numbers(depth * n, 3));
+            let sizes = [m, n, depth].map(|x| x as i64);
+            for seed in [None, Some(1)] {
+                let options = Options { shuffle: seed, ..Options::default() };
+                let y = run(&recorded, &sizes, &[x.clone(), w.clone()], &options);
+                for i in 0..m {
+                    for j in 0..n {
+                        let sum: f64 = (0..depth).map(|s| x[i * depth + s] * w[s * n + j]).sum();
+                        assert_eq!(y[0][i * n + j], sum, "{i} {j} {m} {n} {depth}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Attention of one head: blocks of rows, running maxima and sums.
 fn attention(k: &Lang) {
     const ROWS: usize = 32;
@@ -112,7 +153,8 @@ fn attention_on_every_device() {
     devices.extend([with_mma(64)]);
     for caps in devices {
         let dtype = DType::F16;
-        let recorded = record("attention", &setting(&caps, &[dtype; 3]), attention).unwrap();
+        let of = |aligned| Setting { aligned, ..setting(&caps, &[dtype; 3]) };
+        let recorded = record("attention", &of(caps.mma != DTypeSet::NONE), attention).unwrap();
         for [n, keys] in [[1, 1], [40, 37]] {
             let inputs = [numbers(n * 16, 5), numbers(keys * 16, 3), numbers(keys * 16, 11)];
             let small = inputs.map(|x| x.iter().map(|x| x / 4.0).collect::<Vec<f64>>());

@@ -69,7 +69,7 @@ fn in_words(kernel: &Kernel, caps: &Caps) -> Result<Kernel, String> {
         dtype if packed::is_packed(dtype, caps) => packed::param(p),
         dtype => ParamInfo { dtype, ..p },
     });
-    let word = VarInfo { dtype: DType::U32, min: 0, max: u32::MAX.into() };
+    let word = VarInfo { dtype: DType::U32, min: 0, max: u32::MAX.into(), multiple_of: 1 };
     let vars = kernel.vars().iter().flat_map(|&var| match var.dtype {
         dtype if pairs.contains(dtype) => vec![word, word],
         dtype if dtype.is_int() => vec![VarInfo { dtype: held(dtype), ..var }],

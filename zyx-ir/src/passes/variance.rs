@@ -261,7 +261,7 @@ impl Variance {
 
 /// By how much the result of an integer op grows with something, given by how much its operands do;
 /// `None` where that is no constant.
-pub(super) fn slope(
+pub(crate) fn slope(
     k: &Kernel,
     op: Op,
     mut slope: impl FnMut(Value) -> Option<i64>,

@@ -28,7 +28,7 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
         params.push(node);
         let filled = match argument.role {
             Role::Input | Role::Output => continue,
-            Role::Scratch => filled(call, slot, node, Ok(0)),
+            Role::Scratch | Role::Cut => filled(call, slot, node, Ok(0)),
             Role::Filled(Fill::Scalar(bits)) => filled(call, slot, node, Ok(bits)),
             Role::Filled(Fill::Input(number)) => filled(call, slot, node, Err(inputs[number])),
         };

@@ -346,6 +346,9 @@ impl Program {
             if info.dtype.is_int() && !anything && !range.contains(&x.to_i128()) {
                 return Err(format!("scalar {slot} is {x}, not in {min}..={max}"));
             }
+            if info.dtype.is_int() && x.to_i128() % i128::from(info.multiple_of) != 0 {
+                return Err(format!("scalar {slot} is {x}, no multiple of {}", info.multiple_of));
+            }
         }
         Ok(())
     }

@@ -206,8 +206,12 @@ impl<'k> Ranges<'k> {
         }
         let exact = self.transfer(value, op, 0, |x| self.plain[x.idx()]);
         let range = Interval::of(ty.dtype);
-        // A result that may wrap says nothing, and is no sum.
+        // A result that may wrap is no sum, and keeps divisors that are powers of two alone.
         let wraps = !exact.within(range.min, range.max);
+        let range = match exact.multiple_of {
+            0 => range,
+            n => range.and(Interval { multiple_of: n & n.wrapping_neg(), ..range }),
+        };
         let form = if wraps { None } else { self.linear(op, ty) };
         let sum = form.filter(|form| *form != atom);
         let is_sum = sum.is_some();

@@ -230,7 +230,12 @@ pub(crate) fn transfer(
         // Ranges are declared for integers only.
         Op::Var { slot } if ty.dtype.is_int() => {
             let info = kernel.vars()[slot as usize];
-            anything.and(Interval::new(info.min as i128, info.max as i128))
+            let declared = match info.min == info.max {
+                true => Interval::exactly(info.min.into()),
+                false => Interval::new(info.min.into(), info.max.into()),
+            };
+            let multiple_of = declared.multiple_of.max(info.multiple_of.into());
+            anything.and(Interval { multiple_of, ..declared })
         }
         Op::Lanes => Interval::new(0, ty.lanes as i128 - 1),
         Op::Loop { len, .. } => Interval::new(0, (of(len).max - 1).max(0)),

@@ -1,0 +1,417 @@
+//! Products by matrix instructions: how the threads of a group bring factors to shared storage.
+//!
+//! For each 16 lines (rows of the left factor, columns of the right one) and 16 steps there are 32 slots of eight halves, one for
+//! each thread of a warp ([`mma::place`]). A thread brings units of a slot, or of four where memory runs along lines: eight
+//! lines of four steps, which it transposes. Slots are placed so that neither loads nor stores of eight threads share a bank.
+//! While a block of steps is multiplied, the next one is on its way in registers; shared storage has room for two.
+
+use super::Lang;
+use super::array::Array;
+use super::group::{Group, Touch};
+use super::tile::{Layout, Matrix};
+use super::value::Val;
+use crate::dtype::DType;
+use crate::ir::mma::{self, HELD, SIDE, WARP};
+use crate::ir::{Op, Space, Type, Value};
+use crate::ops::BinaryOp;
+
+/// Most steps of a block.
+const DEPTH: usize = 64;
+/// Steps of a block where the product has an unknown number of them.
+const STEPS: usize = 32;
+
+/// The element of a line and a step.
+pub(super) type Element<'f, 'k> = &'f dyn Fn(Val<'k>, Val<'k>) -> Val<'k>;
+
+/// How memory is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Four steps of two lines, each in one load if they are aligned.
+    Steps,
+    /// Eight lines of four steps, each in one load.
+    Lines,
+    /// Element by element, neighbouring threads at neighbouring lines.
+    Single,
+}
+
+impl Way {
+    /// Loads of a unit, and elements of a load.
+    fn loads(self) -> (usize, usize) {
+        match self {
+            Way::Steps => (2, 4),
+            Way::Lines => (4, 8),
+            Way::Single => (HELD, 1),
+        }
+    }
+
+    /// Slots of a unit.
+    fn slots(self) -> usize {
+        if self == Way::Lines { 4 } else { 1 }
+    }
+}
+
+/// A factor that is staged in shared storage.
+struct Side<'f, 'k> {
+    group: Group<'k>,
+    element: Element<'f, 'k>,
+    right: bool,
+    /// Lines and steps of a block.
+    extent: usize,
+    depth: usize,
+    dtype: DType,
+    way: Way,
+    /// The slots of two blocks.
+    storage: Array<'k>,
+    /// For each unit of a thread those of its loads.
+    registers: Vec<Vec<Value>>,
+}
+
+/// Where a unit is: its first line of 16, its slot's place in a warp, and the squares along lines and steps.
+struct Unit<'k> {
+    first: Val<'k>,
+    place: [Val<'k>; 2],
+    lines: Val<'k>,
+    steps: Val<'k>,
+}
+
+/// The slot of a warp's thread with the number `4 g + t`, among 32.
+fn slot<'k>(g: Val<'k>, t: Val<'k>) -> Val<'k> {
+    let number = g * 4 + t;
+    let high = g / 2;
+    let top = high.binary(BinaryOp::And, 2) * 2;
+    number.binary(BinaryOp::Xor, high.binary(BinaryOp::Or, top))
+}
+
+impl<'f, 'k> Side<'f, 'k> {
+    #[track_caller]
+    fn new(
+        group: Group<'k>,
+        element: Element<'f, 'k>,
+        right: bool,
+        [extent, depth]: [usize; 2],
+    ) -> Option<Side<'f, 'k>> {
+        let k = group.lang();
+        let mut found = (DType::F32, Way::Single);
+        // Recorded once to see how it reads memory, and never run.
+        k.for_each(0usize, |line| {
+            k.for_each(0usize, |step| {
+                let [line, step] = [line, step].map(|x| x * HELD);
+                let value = element(line, step);
+                let along = |counter, n| k.vector(value, counter, n).is_some();
+                let way = match () {
+                    () if along(step, 4) => Way::Steps,
+                    () if along(line, 8) => Way::Lines,
+                    () if along(step, 1) => Way::Steps,
+                    () => Way::Single,
+                };
+                found = (value.dtype(), way);
+            });
+        });
+        let (dtype, way) = found;
+        if !k.caps().mma.contains(dtype) {
+            k.fail(format_args!("factors are {dtype}, of which there are no matrix instructions"));
+            return None;
+        }
+        let slots = extent * depth / HELD;
+        let (loads, lanes) = way.loads();
+        let units = (slots / way.slots()).div_ceil(group.threads());
+        let storage = group.scratch_of(&[2 * slots], Type::vector(dtype, HELD as u8));
+        let ty = Type { dtype, lanes: lanes as u8 };
+        let register = |_| k.emit(|s| s.b.alloc(Space::Register, ty, 1));
+        let registers = (0..units).map(|_| (0..loads).map(register).collect()).collect();
+        Some(Side { group, element, right, extent, depth, dtype, way, storage, registers })
+    }
+
+    fn slots(&self) -> usize {
+        self.extent * self.depth / HELD
+    }
+
+    /// The number of the thread's unit of a turn.
+    #[track_caller]
+    fn number(&self, turn: usize) -> Val<'k> {
+        let number = self.group.number().unwrap_or_else(|| self.group.lang().index(0));
+        number.cast(DType::I32) + turn * self.group.threads()
+    }
+
+    #[track_caller]
+    fn unit(&self, turn: usize) -> Unit<'k> {
+        let mut rest = self.number(turn);
+        let mut next = |n: usize| {
+            let digit = rest % n;
+            rest = rest / n;
+            digit
+        };
+        let [lines, steps] = [self.extent / SIDE, self.depth / SIDE];
+        match self.way {
+            Way::Steps => {
+                let (t, low, steps) = (next(4), next(2), next(steps));
+                let (high, lines) = (next(4), next(lines));
+                Unit { first: high * 4 + low, place: [high * 2 + low, t], lines, steps }
+            }
+            Way::Lines => {
+                let (half, lines) = (next(2), next(lines));
+                let (t, steps) = (next(4), next(steps));
+                Unit { first: half * 8, place: [half * 4, t], lines, steps }
+            }
+            Way::Single => {
+                let (g, lines) = (next(8), next(lines));
+                let (t, steps) = (next(4), next(steps));
+                Unit { first: g / 2 * 4 + g % 2, place: [g, t], lines, steps }
+            }
+        }
+    }
+
+    /// Loads a block of steps from one on, which end at another if that is not certain.
+    #[track_caller]
+    fn bring(&self, first: Val<'k>, end: Option<Val<'k>>) {
+        let k = self.group.lang();
+        let element = |line: Val<'k>, step: Val<'k>| {
+            let value = (self.element)(line, step);
+            end.map_or(value, |end| k.masked(step.lt(end), value))
+        };
+        for (turn, unit) in self.registers.iter().enumerate() {
+            let at = self.unit(turn);
+            let line = k.as_index(at.lines * SIDE + at.first);
+            let step = first + k.as_index(at.steps * SIDE + at.place[1] * 4);
+            for (i, &register) in unit.iter().enumerate() {
+                let value = match self.way {
+                    Way::Steps => k.lanes(4, step, &|step| element(line + 2 * i, step)),
+                    Way::Lines => k.lanes(8, line, &|line| element(line, step + i)),
+                    Way::Single => element(line + i / 4 * 2, step + i % 4).value,
+                };
+                k.emit(|s| {
+                    let zero = s.b.index(0);
+                    s.b.store(register, zero, value)
+                });
+            }
+        }
+    }
+
+    /// The index of the first slot of a block.
+    #[track_caller]
+    fn half(&self, block: Val<'k>) -> Val<'k> {
+        block.cast(DType::I32) % 2 * self.slots()
+    }
+
+    /// A slot, as the 16 lines with this number have it.
+    #[track_caller]
+    fn turned(&self, slot: Val<'k>, lines: Val<'k>) -> Val<'k> {
+        if self.way == Way::Lines { slot.binary(BinaryOp::Xor, lines % 4) } else { slot }
+    }
+
+    /// Stores the block that was brought.
+    #[track_caller]
+    fn leave(&self, block: Val<'k>) {
+        let k = self.group.lang();
+        let half = self.half(block);
+        let units = self.slots() / self.way.slots();
+        for (turn, unit) in self.registers.iter().enumerate() {
+            let store = || {
+                let at = self.unit(turn);
+                let square = half + (at.steps * (self.extent / SIDE) + at.lines) * WARP;
+                for i in 0..self.way.slots() {
+                    let slot = self.turned(slot(at.place[0] + i, at.place[1]), at.lines);
+                    let held = self.held(unit, i);
+                    let place = square + slot;
+                    k.touch(&self.storage, Touch::Write);
+                    k.emit(|s| s.b.store(self.storage.storage(), place.value, held));
+                }
+            };
+            if (turn + 1) * self.group.threads() <= units {
+                store();
+            } else {
+                k.when(self.number(turn).lt(units), store);
+            }
+        }
+    }
+
+    /// The elements of a slot of a unit.
+    #[track_caller]
+    fn held(&self, unit: &[Value], slot: usize) -> Value {
+        let ty = Type::scalar(self.dtype);
+        self.group.lang().emit(|s| {
+            let zero = s.b.index(0);
+            let scratch = s.b.alloc(Space::Register, ty, HELD as u32);
+            for i in 0..HELD {
+                // The line, 0 or 1 of the slot's two, and the step.
+                let element = if self.right { i } else { mma::left_order(i) };
+                let (line, step) = (element / 4, element % 4);
+                let (from, lane) = match self.way {
+                    Way::Steps => (line, step),
+                    Way::Lines => (step, 4 * (slot / 2) + slot % 2 + 2 * line),
+                    Way::Single => (element, 0),
+                };
+                let mut x = s.b.load(unit[from], zero);
+                if s.b.ty(x).is_vector() {
+                    x = s.b.emit(Op::Extract { x, lane: lane as u8 }, ty);
+                }
+                let place = s.b.index(i as i64);
+                s.b.store(scratch, place, x);
+            }
+            s.b.load_vector(scratch, zero, HELD as u8)
+        })
+    }
+
+    /// The elements that the thread multiplies of 16 lines and 16 steps of a block.
+    #[track_caller]
+    fn square(&self, half: Val<'k>, lines: Val<'k>, steps: usize) -> Value {
+        let lane = self.number(0) % WARP;
+        let slot = self.turned(slot(lane / 4, lane % 4), lines);
+        let place = half + (lines + steps * (self.extent / SIDE)) * WARP + slot;
+        let k = self.group.lang();
+        k.touch(&self.storage, Touch::Read);
+        k.emit(|s| s.b.load(self.storage.storage(), place.value))
+    }
+}
+
+impl<'k> Matrix<'k> {
+    /// Adds the product of factors that are brought by blocks.
+    #[track_caller]
+    pub(super) fn multiply_squares(
+        &self,
+        (start, end): (Val<'k>, Val<'k>),
+        left: Element<'_, 'k>,
+        right: Element<'_, 'k>,
+    ) {
+        let (Layout::Squares { of_warp }, k) = (self.layout, self.group.lang()) else { return };
+        let len = end - start;
+        let known = len.literal().and_then(|n| usize::try_from(n.to_i64()).ok());
+        let depth = known.map_or(STEPS, |n| n.next_multiple_of(SIDE).clamp(SIDE, DEPTH));
+        let depth = if depth.is_power_of_two() { depth } else { SIDE };
+        let end = known.is_none_or(|n| n % depth != 0).then_some(end);
+        let side = |element, right: bool| {
+            let extent = self.shape[usize::from(right)];
+            self.group
+                .phase("add_product", || Side::new(self.group, element, right, [extent, depth]))
+        };
+        let (Some(left), Some(right)) = (side(left, false), side(right, true)) else { return };
+        let sides = [left, right];
+        let bring = |block: Val<'k>| sides.iter().for_each(|x| x.bring(start + block * depth, end));
+        let leave = |block: Val<'k>| sides.iter().for_each(|side| side.leave(block));
+        let multiply = |block: Val<'k>| {
+            let [left, right] = &sides;
+            let warp = left.number(0) / WARP * of_warp;
+            let half = left.half(block);
+            let a = |i: usize, step: usize| left.square(half, warp + i, step);
+            self.multiply_block(right, block, &a);
+        };
+        let first = k.index(0);
+        self.group.phase("add_product", || {
+            bring(first);
+            leave(first);
+        });
+        let last = (len.div_ceil(depth) - 1).maximum(0);
+        if last.literal().is_none_or(|n| n.to_i64() > 0) {
+            k.for_each(last, |block| {
+                self.group.phase("add_product", || {
+                    bring(block + 1);
+                    multiply(block);
+                    leave(block + 1);
+                });
+            });
+        }
+        self.group.phase("add_product", || multiply(last));
+        sides.iter().for_each(|side| self.group.give_back(&side.storage));
+    }
+
+    /// Adds the product of a matrix that threads hold, converted to a dtype, and a factor that is brought by blocks.
+    #[track_caller]
+    pub(super) fn multiply_held(&self, matrix: &Matrix<'k>, dtype: DType, right: Element<'_, 'k>) {
+        let (k, steps) = (self.group.lang(), matrix.shape[1]);
+        let depth = steps.min(DEPTH);
+        let extent = self.shape[1];
+        let side =
+            self.group.phase("add_product", || Side::new(self.group, right, true, [extent, depth]));
+        let Some(side) = side else { return };
+        let block = |n: usize| k.index(n as i64);
+        let bring = |n: usize| side.bring(block(n * depth), None);
+        self.group.phase("add_product", || {
+            bring(0);
+            side.leave(block(0));
+        });
+        for n in 0..steps / depth {
+            let more = (n + 1) * depth < steps;
+            self.group.phase("add_product", || {
+                if more {
+                    bring(n + 1);
+                }
+                let squares = |i: usize| i * (steps / SIDE) + n * (depth / SIDE);
+                self.multiply_block(&side, block(n), &|i, step| {
+                    matrix.as_left(squares(i) + step, dtype)
+                });
+                if more {
+                    side.leave(block(n + 1));
+                }
+            });
+        }
+        self.group.give_back(&side.storage);
+    }
+
+    /// Adds the products of a block: of the left factor there are the squares of the warp by row of squares and step.
+    #[track_caller]
+    fn multiply_block(
+        &self,
+        right: &Side<'_, 'k>,
+        block: Val<'k>,
+        left: &dyn Fn(usize, usize) -> Value,
+    ) {
+        let Layout::Squares { of_warp } = self.layout else { return };
+        let (k, columns) = (self.group.lang(), self.shape[1] / SIDE);
+        let Some(row) = mma::row(right.dtype) else { return };
+        let half = right.half(block);
+        for step in 0..right.depth / SIDE {
+            let a: Vec<Value> = (0..of_warp).map(|i| left(i, step)).collect();
+            for j in 0..columns {
+                let lines = k.index(j as i64).cast(DType::I32);
+                let b = right.square(half, lines, step);
+                for (i, &a) in a.iter().enumerate() {
+                    let part = self.parts[i * columns + j];
+                    k.emit(|s| {
+                        let zero = s.b.index(0);
+                        let c = s.b.load_vector(part, zero, HELD as u8);
+                        let ty = s.b.ty(c);
+                        let sum = s.b.emit(Op::Mma { row, a, b, c }, ty);
+                        s.b.store(part, zero, sum)
+                    });
+                }
+            }
+        }
+    }
+
+    /// A square that the thread holds, in the order of a left factor.
+    #[track_caller]
+    fn as_left(&self, square: usize, dtype: DType) -> Value {
+        let part = self.parts[square];
+        self.group.lang().emit(|s| {
+            let scratch = s.b.alloc(Space::Register, s.b.ty(part), HELD as u32);
+            for i in 0..HELD {
+                let from = s.b.index(mma::left_order(i) as i64);
+                let (x, to) = (s.b.load(part, from), s.b.index(i as i64));
+                s.b.store(scratch, to, x);
+            }
+            let zero = s.b.index(0);
+            let all = s.b.load_vector(scratch, zero, HELD as u8);
+            s.b.cast(dtype, all)
+        })
+    }
+}
+
+impl Lang {
+    /// A value, or zero where a condition does not hold; of an element of an argument by a guard.
+    #[track_caller]
+    pub(super) fn masked<'k>(&'k self, inside: Val<'k>, value: Val<'k>) -> Val<'k> {
+        let Op::Load { order, buf, index } = value.op() else { return inside.select(value, 0) };
+        let digits = {
+            let places = &self.state.borrow().places;
+            places.iter().rfind(|place| place.access == value.value).map(|x| x.digits.clone())
+        };
+        let Some(digits) = digits else { return inside.select(value, 0) };
+        self.val(|s| {
+            let index = s.b.guard(index, inside.value);
+            let ty = s.b.ty(value.value);
+            let access = s.b.push(Op::Load { order, buf, index }, ty);
+            s.places.push(super::Place { access, digits });
+            access
+        })
+    }
+}
