@@ -145,6 +145,7 @@ macro_rules! conformance_cases {
             matrix { all operations, }
             kernels {
                 floats gallery_in, once arguments_of_kernels, once kernels_that_are_wrong,
+                once orders_and_lists,
                 once loops_of_many_iterations,
                 once code_of_one_backend,
             }

@@ -22,3 +22,5 @@ pub mod product;
 pub mod segments;
 /// Softmax of rows of any length: a group of threads for each row.
 pub mod softmax;
+/// Rows in order: a radix sort by a group of threads for each row.
+pub mod sort;

@@ -149,6 +149,55 @@ pub fn gallery_in(device: &Device, dtype: DType) {
     }
 }
 
+/// Rows in order, and numbers in a list that groups share.
+pub fn orders_and_lists(device: &Device) {
+    let check = || -> Result<()> {
+        let sort = gallery::sort::sort();
+        for dtype in [DType::F32, DType::I32, DType::U32] {
+            for (rows, cols) in [(1, 1), (2, 33), (1, 300)] {
+                let x = (numbers(&[rows, cols], DType::F32, device)? * 1000.0 + 1001.0).cast(dtype);
+                let sorted = x.sort(1, false)?.0;
+                assert_eq!(sort.call(&[&x])?.to_bytes()?, sorted.to_bytes()?, "{dtype} {cols}");
+            }
+        }
+        let error = sort.call(&[&Tensor::zeros([1, 1025], DType::F32, device)]);
+        let error = error.expect_err("it is too long").to_string();
+        assert!(error.contains("cols is 1025, and at most 1024"), "{error}");
+        if device.caps().simt && !device.caps().has_atomic(BinaryOp::Add, DType::I32) {
+            return Ok(());
+        }
+        let positive = Kernel::new("positive", |k: &Lang| {
+            let n = k.size("n");
+            let x = k.input("x", [n]);
+            let list = k.output_filled("list", [n], DType::I32, -1);
+            let count = k.output_filled("count", [1], DType::I32, 0);
+            k.groups([n.div_ceil(500)], 64, |g, [part]| {
+                let end = n.minimum(part * 500 + 500);
+                g.append(
+                    &count,
+                    part * 500..end,
+                    |i| x.at(i).gt(0.0),
+                    |i, place| {
+                        list.set(place, i.cast(DType::I32));
+                    },
+                );
+            });
+        });
+        for n in [1usize, 1200] {
+            let x = numbers(&[n], DType::F32, device)?;
+            let found = positive.call_all(&[&x])?;
+            let mut list = found[0].to_vec::<i32>()?;
+            let x = x.to_vec::<f32>()?;
+            let expected: Vec<i32> = (0..n as i32).filter(|&i| x[i as usize] > 0.0).collect();
+            list.truncate(found[1].to_vec::<i32>()?[0] as usize);
+            list.sort_unstable();
+            assert_eq!(list, expected);
+        }
+        Ok(())
+    };
+    check().unwrap_or_else(|error| panic!("{error}"));
+}
+
 /// Kernels with atomics, several outputs, scratch, and what a copy of an input becomes.
 pub fn arguments_of_kernels(device: &Device) {
     let check = || -> Result<()> {

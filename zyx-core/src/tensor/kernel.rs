@@ -621,13 +621,18 @@ impl Kernel {
         if bucket != of_sizes {
             recorded = self.recorded(&device, &dtypes, of_sizes)?;
         }
-        let scalars = recorded.scalars().iter().map(|expr| {
-            let value = expr.eval(&size).filter(|&x| x >= 0);
-            value.ok_or_else(|| {
-                let expr = expr.display(recorded.sizes());
-                self.misfit(inputs, format!("{expr} is no number from 0 on"))
-            })
-        });
+        let scalars =
+            recorded.scalars().iter().zip(recorded.kernel().vars()).map(|(expr, info)| {
+                let value = expr.eval(&size);
+                value.filter(|x| (0..=info.max).contains(x)).ok_or_else(|| {
+                    let expr = expr.display(recorded.sizes());
+                    let reason = match value.filter(|&x| x >= 0) {
+                        Some(x) => format!("{expr} is {x}, and at most {}", info.max),
+                        None => format!("{expr} is no number from 0 on"),
+                    };
+                    self.misfit(inputs, reason)
+                })
+            });
         let scalars = scalars.collect::<Result<Arc<[i64]>>>()?;
         Ok(Call { recorded, scalars, device, sizes })
     }

@@ -390,6 +390,12 @@ impl Builder {
         self.kernel.vars[usize::from(slot)].multiple_of = multiple_of;
     }
 
+    /// Declares that a scalar argument is at most a number.
+    pub fn limit(&mut self, slot: u16, most: i64) {
+        let max = &mut self.kernel.vars[usize::from(slot)].max;
+        *max = most.min(*max);
+    }
+
     /// Declares the next scalar argument.
     pub fn var_of(&mut self, info: VarInfo) -> Value {
         let (slot, dtype) = (self.kernel.vars.len() as u16, info.dtype);

@@ -743,7 +743,12 @@ impl<'k> Group<'k> {
 
     /// The combination of the values of the threads before each, and of all.
     #[track_caller]
-    fn before(self, op: BinaryOp, own: Val<'k>, identity: Val<'k>) -> (Val<'k>, Val<'k>) {
+    pub(super) fn before(
+        self,
+        op: BinaryOp,
+        own: Val<'k>,
+        identity: Val<'k>,
+    ) -> (Val<'k>, Val<'k>) {
         let (k, threads) = (self.k, self.threads());
         let Some(number) = self.number() else { return (identity, own) };
         let lanes = self.lanes();

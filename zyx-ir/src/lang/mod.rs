@@ -35,6 +35,7 @@ mod finish;
 mod group;
 mod handle;
 mod lanes;
+mod order;
 mod size;
 mod squares;
 #[cfg(test)]
@@ -462,6 +463,16 @@ impl Lang {
     #[track_caller]
     pub fn sizes<const N: usize>(&self, names: [&str; N]) -> [Val<'_>; N] {
         names.map(|name| self.size(name))
+    }
+
+    /// Says that a number that follows from sizes is at most `most`: a call with a larger one is an error.
+    #[track_caller]
+    pub fn limit<'k>(&'k self, size: impl Operand<'k>, most: usize) {
+        let value = self.derived(size, "a limited number").1.value;
+        let state = &mut *self.state.borrow_mut();
+        if let Some(slot) = state.scalars.iter().position(|scalar| scalar.1 == value) {
+            state.b.limit(slot as u16, most as i64);
+        }
     }
 
     /// A number of the author's choice among these, the first unless the caller, or the tuner, chooses another: as the

@@ -349,3 +349,35 @@ fn handles_are_of_the_same_arrays() {
         assert_eq!(found[0], [0.0, 4.0, 8.0], "{caps:?}");
     }
 }
+
+#[test]
+fn ranks_are_stable_and_lists_hold_what_was_appended() {
+    for caps in devices() {
+        let ranks = |k: &Lang| {
+            let n = k.size("n");
+            let x = k.input("x", [n]);
+            let (place, list) =
+                (k.output("place", [n], DType::I32), k.output("list", [n], DType::I32));
+            let count = k.output_filled("count", [1], DType::I32, 0);
+            k.groups([1], 64, |g, _| {
+                g.rank(n, 3, |i| x.at(i), |i, at| place.set(i, at.cast(DType::I32)));
+                g.append(&count, n, |i| x.at(i).gt(3), |i, at| list.set(at, i.cast(DType::I32)));
+            });
+        };
+        let recorded = record("ranks", &setting(&caps, &[DType::I32]), ranks).unwrap();
+        for (n, shuffle) in [(1, None), (100, None), (333, Some(3))] {
+            let x: Vec<f64> = (0..n).map(|i| (i * 37 % 11 % 8) as f64).collect();
+            let y = run(&recorded, &[n as i64], &[x.clone()], &options(&caps, shuffle));
+            let mut order: Vec<usize> = (0..n).collect();
+            order.sort_by_key(|&i| x[i] as i64);
+            for (place, &i) in order.iter().enumerate() {
+                assert_eq!(y[0][i], place as f64, "{caps:?}");
+            }
+            let expected: Vec<f64> = (0..n).filter(|&i| x[i] > 3.0).map(|i| i as f64).collect();
+            assert_eq!(y[2], [expected.len() as f64]);
+            let mut list = y[1][..expected.len()].to_vec();
+            list.sort_by(f64::total_cmp);
+            assert_eq!(list, expected);
+        }
+    }
+}
