@@ -34,6 +34,9 @@ mod control;
 mod finish;
 mod group;
 mod handle;
+mod progress;
+#[cfg(test)]
+mod progress_tests;
 mod size;
 #[cfg(test)]
 mod tests;
@@ -46,6 +49,7 @@ pub use array::{Array, Coordinates};
 pub use control::{Carried, Span, Var};
 pub use group::{Group, Space};
 pub use handle::{ArrayHandle, MatrixHandle, RowsHandle};
+pub use progress::{LookBack, Queue};
 pub use size::SizeExpr;
 pub use tile::{Matrix, Rows};
 pub use value::{Operand, Val};
@@ -158,6 +162,7 @@ pub struct Recorded {
     sizes: Vec<String>,
     spaces: Vec<SizeExpr>,
     parameters: Vec<(String, Vec<usize>)>,
+    looks_back: bool,
     lines: Vec<u32>,
     sites: Vec<Site>,
 }
@@ -196,6 +201,11 @@ impl Recorded {
     /// The parameters with their values.
     pub fn parameters(&self) -> &[(String, Vec<usize>)] {
         &self.parameters
+    }
+
+    /// Whether groups look back at others: then it matters how long they may wait ([`Caps::progress`]).
+    pub fn looks_back(&self) -> bool {
+        self.looks_back
     }
 
     /// The line of the program that an op of [`Recorded::checked`] comes from.
@@ -285,6 +295,8 @@ struct State {
     parallel: Vec<Value>,
     /// Barriers that turned out not to be needed.
     unneeded: Vec<Value>,
+    /// Whether groups look back at others.
+    looks_back: bool,
     /// Whether the recording has ended.
     over: bool,
 }
