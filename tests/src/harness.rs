@@ -145,7 +145,7 @@ macro_rules! conformance_cases {
             matrix { all operations, }
             kernels {
                 floats gallery_in, once arguments_of_kernels, once kernels_that_are_wrong,
-                once code_of_one_backend,
+                once code_of_one_backend, once single_pass_scans, once queues_of_work,
             }
             narrow { once codes, once products, once weights, }
             large { once far, all eight_axes, }

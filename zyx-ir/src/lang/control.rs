@@ -204,9 +204,9 @@ impl Lang {
         true
     }
 
-    /// Ends the innermost loop where a condition holds.
+    /// Ends the innermost loop, in whose body it stands, where a condition holds.
     #[track_caller]
-    pub(super) fn break_if<'k>(&'k self, condition: Val<'k>) {
+    pub fn break_if<'k>(&'k self, condition: Val<'k>) {
         self.emit(|s| s.b.break_if(condition.value));
     }
 

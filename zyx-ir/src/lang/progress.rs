@@ -13,7 +13,7 @@ use super::value::{Operand, Val};
 use super::{Lang, SMALL};
 use crate::caps::Progress;
 use crate::dtype::DType;
-use crate::ops::BinaryOp;
+use crate::ops::BinaryOp::{self, Add, Max, Or};
 use crate::scalar::Scalar;
 
 /// Bits of a value in one published word.
@@ -31,8 +31,8 @@ const PROMISED_READS: usize = 1 << 16;
 const READS: usize = 64;
 
 /// Kinds of published combinations: of a tile, and of all tiles up to it.
-pub(super) const TILE: usize = 0;
-pub(super) const PREFIX: usize = 1;
+pub(super) const TILE: i64 = 0;
+pub(super) const PREFIX: i64 = 1;
 
 /// States of a combination that a thread reads: found, or missing of a tile, or of all tiles up to it. The largest state of the threads
 /// decides how the group goes on.
@@ -54,9 +54,11 @@ const PUT: i64 = 1;
 pub struct LookBack<'k> {
     op: BinaryOp,
     dtype: DType,
+    /// The dtype of its bits.
+    bits: DType,
     tiles: Val<'k>,
-    /// Words by kind of combination, number within the value, and tile. The counter of tickets is the
-    /// first word behind the tiles.
+    /// Words by kind of combination, number within the value, and tile. The counter of tickets is the first word behind the
+    /// tiles.
     words: Array<'k>,
 }
 
@@ -78,31 +80,34 @@ impl Lang {
                 "`look_back` by `{op}` on {dtype}: it needs a neutral element and 32 or 64 bits"
             ));
         }
-        self.needs_atomics("look_back", &[BinaryOp::Add, BinaryOp::Or]);
-        let (words, tiles) = (dtype.bits().max(32) / HALF, tiles.val(self, DType::I64));
-        let words =
-            self.scratch(name, [self.index(2), self.index(words as i64), tiles + 1], DType::U32);
         self.state.borrow_mut().looks_back = true;
-        LookBack { op, dtype, tiles, words }
+        let bits = if dtype.bits() == 64 { DType::U64 } else { DType::U32 };
+        let tiles = tiles.val(self, DType::I64);
+        let [kinds, words] = [2, bits.bits() / HALF].map(|x| self.index(x as i64));
+        let words = self.words(name, [kinds, words, tiles + 1]);
+        LookBack { op, dtype, bits, tiles, words }
     }
 
-    /// A queue of numbers from 0 to [`SMALL`] for irregular work, with so many slots. A slot is used once.
+    /// A queue of numbers from 0 to [`SMALL`] for irregular work, with so many slots. Each slot is used once.
     #[track_caller]
     pub fn queue<'k>(&'k self, name: &str, capacity: impl Operand<'k>) -> Queue<'k> {
-        self.needs_atomics("queue", &[BinaryOp::Add, BinaryOp::Or]);
         let capacity = capacity.val(self, DType::I64);
-        let ends = self.scratch(&format!("{name}_ends"), [2], DType::U32);
-        Queue { capacity, slots: self.scratch(name, [capacity], DType::U32), ends }
+        let ends = self.words(&format!("{name}_ends"), [self.index(2)]);
+        Queue { capacity, slots: self.words(name, [capacity]), ends }
     }
 
+    /// Words of zeros that groups change atomically.
     #[track_caller]
-    fn needs_atomics(&self, primitive: &str, ops: &[BinaryOp]) {
-        let caps = self.caps();
-        if let Some(op) = ops.iter().find(|&&op| caps.simt && !caps.has_atomic(op, DType::U32)) {
+    fn words<'k, const N: usize>(&'k self, name: &str, shape: [Val<'k>; N]) -> Array<'k> {
+        let (caps, u32) = (self.caps(), DType::U32);
+        if let (true, Some(op)) =
+            (caps.simt, [Add, Or].iter().find(|&&op| !caps.has_atomic(op, u32)))
+        {
             self.fail(format_args!(
-                "`{primitive}` needs the atomic `{op}` on u32, which the device does not have"
+                "`{name}` needs the atomic `{op}` on u32, which the device lacks"
             ));
         }
+        self.scratch(name, shape, u32)
     }
 }
 
@@ -112,7 +117,7 @@ impl<'k> LookBack<'k> {
     #[track_caller]
     pub fn ticket(&self, _: Group<'k>) -> Val<'k> {
         let zero = self.words.k.index(0);
-        self.words.fetch(BinaryOp::Add, [zero, zero, self.tiles], 1).cast(DType::I64)
+        self.words.fetch(Add, [zero, zero, self.tiles], 1).cast(DType::I64)
     }
 
     /// Publishes the combination of a tile, and gives that of all tiles before it.
@@ -128,11 +133,6 @@ impl<'k> LookBack<'k> {
         sum: Val<'k>,
         recompute: impl FnOnce(Val<'k>) -> Val<'k>,
     ) -> Val<'k> {
-        if sum.dtype() != self.dtype {
-            let (own, given) = (self.dtype, sum.dtype());
-            self.words.k.fail(format_args!("`look_back` of {own} is given a {given}: cast it"));
-            return sum;
-        }
         self.words.k.primitive(|| {
             self.publish(group, TILE, tile, sum);
             let before = self.look_back(group, tile, recompute);
@@ -143,16 +143,15 @@ impl<'k> LookBack<'k> {
 
     /// Publishes a combination.
     #[track_caller]
-    pub(super) fn publish(&self, group: Group<'k>, kind: usize, tile: Val<'k>, sum: Val<'k>) {
+    pub(super) fn publish(&self, group: Group<'k>, kind: i64, tile: Val<'k>, sum: Val<'k>) {
         let k = self.words.k;
-        let bits = sum.bitcast(if self.dtype.bits() == 32 { DType::U32 } else { DType::U64 });
+        let bits = sum.bitcast(self.bits);
         group.phase("look_back", || {
             k.when(thread(group).eq(0), || {
-                for word in 0..self.dtype.bits() / HALF {
-                    let half = (bits >> (word * HALF)) & (PUBLISHED - 1);
-                    let (at, half) =
-                        ([kind, word].map(|x| k.index(x as i64)), half.cast(DType::U32));
-                    self.words.atomic(BinaryOp::Or, [at[0], at[1], tile], half | PUBLISHED);
+                for word in 0..self.bits.bits() / HALF {
+                    let half = ((bits >> (word * HALF)) & (PUBLISHED - 1)).cast(DType::U32);
+                    let at = [k.index(kind), k.index(word as i64), tile];
+                    self.words.atomic(Or, at, half | PUBLISHED);
                 }
             });
         });
@@ -184,7 +183,7 @@ impl<'k> LookBack<'k> {
             let reads_prefix = thread.eq(0) & step.at(1).eq(0);
             let (value, state) = (k.var(identity), k.var(k.value(FOUND, DType::I32)));
             group.phase("look_back", || self.read(reads_prefix, first + thread, &value, &state));
-            step.set(2, group.combine(BinaryOp::Max, state.get()));
+            step.set(2, group.combine(Max, state.get()));
             let worst = step.at(2);
             let goes_back = worst.eq(NO_PREFIX);
             step.set(0, goes_back.select(first - threads, first + threads).cast(DType::I32));
@@ -212,28 +211,22 @@ impl<'k> LookBack<'k> {
     #[track_caller]
     fn read(&self, reads_prefix: Val<'k>, tile: Val<'k>, value: &Var<'k>, state: &Var<'k>) {
         let k = self.words.k;
-        let promised = k.caps().progress == Progress::Occupancy;
-        let wide = if self.dtype.bits() == 32 { DType::U32 } else { DType::U64 };
-        let kind = reads_prefix.select(k.index(PREFIX as i64), k.index(TILE as i64));
+        let is_promised = k.caps().progress == Progress::Occupancy;
+        let kind = reads_prefix.select(k.index(PREFIX), k.index(TILE));
         k.when(tile.ge(0), || {
-            let missing = k.value(NO_PREFIX, DType::I32);
-            state.set(reads_prefix.select(missing, NO_TILE));
-            k.for_each(if promised { PROMISED_READS } else { READS }, |_| {
-                let words = (0..self.dtype.bits() / HALF)
-                    .map(|word| self.words.at_atomic([kind, k.index(word as i64), tile]));
-                let words: Vec<Val<'k>> = words.collect();
-                let all = words.iter().copied().reduce(|x, y| x & y).unwrap_or(missing);
-                let is_there = (all & PUBLISHED).ne(0);
-                let halves = words
-                    .iter()
-                    .enumerate()
-                    .map(|(i, &word)| (word & (PUBLISHED - 1)).cast(wide) << (i * HALF));
-                let bits = halves.reduce(|x, y| x | y).unwrap_or(missing);
-                k.when(is_there, || {
+            state.set(reads_prefix.select(k.value(NO_PREFIX, DType::I32), NO_TILE));
+            k.for_each(if is_promised { PROMISED_READS } else { READS }, |_| {
+                let (mut all, mut bits) = (k.value(PUBLISHED, DType::U32), k.value(0, self.bits));
+                for word in 0..self.bits.bits() / HALF {
+                    let half = self.words.at_atomic([kind, k.index(word as i64), tile]);
+                    all = all & half;
+                    bits = bits | ((half & (PUBLISHED - 1)).cast(self.bits) << (word * HALF));
+                }
+                k.when(all.ne(0), || {
                     value.set(bits.bitcast(self.dtype));
                     state.set(FOUND);
                 });
-                k.break_if(is_there);
+                k.break_if(all.ne(0));
             });
         });
     }
@@ -242,7 +235,8 @@ impl<'k> LookBack<'k> {
 /// A queue of work that groups share, none of which waits for another; see [`Lang::queue`].
 ///
 /// A group takes a slot, then looks whether there is an item in it. A thread that comes with an item later finds the slot taken, and puts
-/// the item in another one. Its group takes items afterwards until there are none, so no item stays behind.
+/// the item in another one. A group stops only when it sees all slots taken, its own items' among them, so no item stays
+/// behind. This needs no order among atomics on different words.
 #[derive(Clone, Debug)]
 pub struct Queue<'k> {
     capacity: Val<'k>,
@@ -266,13 +260,12 @@ impl<'k> Queue<'k> {
             let fits = item.ge(0) & item.le(SMALL as i64);
             let word = (item.cast(DType::U32) << ITEM_SHIFT) | FILLED;
             k.for_each(self.capacity, |_| {
-                // The counter is not counted up for ever.
-                let has_room = self.ends.at_atomic(PUT).cast(DType::I64).lt(self.capacity);
-                k.break_if(!(fits & has_room));
-                let slot = self.ends.fetch(BinaryOp::Add, PUT, 1).cast(DType::I64);
+                // Where slots are used up the counter stays, since it would wrap.
+                let end = self.ends.at_atomic(PUT).cast(DType::I64);
+                k.break_if(!(fits & end.lt(self.capacity)));
+                let slot = self.ends.fetch(Add, PUT, 1).cast(DType::I64);
                 k.break_if(slot.ge(self.capacity));
-                let old = self.slots.fetch(BinaryOp::Or, slot, word);
-                is_kept.set((old & TAKEN).eq(0));
+                is_kept.set((self.slots.fetch(Or, slot, word) & TAKEN).eq(0));
                 k.break_if(is_kept.get());
             });
             is_kept.get()
@@ -280,15 +273,18 @@ impl<'k> Queue<'k> {
         k.primitive(|| k.told_by_one_thread(DType::Bool, || k.alone(push)))
     }
 
-    /// Takes the next slot, and the item if there is one yet: the word of the slot before.
+    /// Takes the next slot, whether or not there is an item yet; gives the item, or -1.
     #[track_caller]
-    pub(super) fn take_slot(&self) -> Val<'k> {
-        let slot = self.ends.fetch(BinaryOp::Add, TAKE, 1).cast(DType::I64);
-        let word = self.slots.k.var(self.slots.k.value(0, DType::U32));
-        self.slots.k.when(slot.lt(self.capacity), || {
-            word.set(self.slots.fetch(BinaryOp::Or, slot, TAKEN));
+    pub(super) fn take(&self) -> Val<'k> {
+        let k = self.slots.k;
+        let item = k.var(k.value(-1, DType::I32));
+        let slot = self.ends.fetch(Add, TAKE, 1).cast(DType::I64);
+        k.when(slot.lt(self.capacity), || {
+            let word = self.slots.fetch(Or, slot, TAKEN);
+            let old = (word >> ITEM_SHIFT).cast(DType::I32);
+            item.set((word & FILLED).ne(0).select(old, -1));
         });
-        word.get()
+        item.get()
     }
 
     /// Takes an item; gives -1 if there is none. All threads of the group get it.
@@ -296,17 +292,12 @@ impl<'k> Queue<'k> {
     pub fn pop(&self, _: Group<'k>) -> Val<'k> {
         let k = self.slots.k;
         let pop = || {
-            let item = k.var(k.value(-1, DType::I32));
-            let is_filled = k.var(k.value(false, DType::Bool));
-            k.for_each(READS, |_| {
-                is_filled.set(self.ends.at_atomic(TAKE).lt(self.ends.at_atomic(PUT)));
-                k.break_if(is_filled.get());
-            });
-            k.when(is_filled.get(), || {
-                let word = self.take_slot();
-                k.when((word & FILLED).ne(0), || {
-                    item.set((word >> ITEM_SHIFT).cast(DType::I32));
-                });
+            let (item, looks) = (k.var(k.value(-1, DType::I32)), k.var(k.value(0, DType::I32)));
+            k.for_each(self.capacity + READS, |_| {
+                let is_filled = self.ends.at_atomic(TAKE).lt(self.ends.at_atomic(PUT));
+                k.when(is_filled, || item.set(self.take()));
+                looks.set(looks.get() + (!is_filled).cast(DType::I32));
+                k.break_if(item.get().ge(0) | looks.get().ge(READS));
             });
             item.get()
         };

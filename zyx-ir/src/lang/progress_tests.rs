@@ -188,7 +188,7 @@ fn an_item_for_a_slot_that_was_taken_goes_to_another() {
             let (x, seen) = (k.input("x", [n]), k.output("seen", [n], DType::I32));
             let (queue, count) = (k.queue("queue", 3), k.scratch("count", [1], DType::I32));
             k.groups([1], THREADS, |g, _| {
-                queue.take_slot();
+                queue.take();
                 k.for_each(n, |i| {
                     queue.push(x.at(i));
                 });
