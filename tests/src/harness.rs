@@ -146,6 +146,7 @@ macro_rules! conformance_cases {
             kernels {
                 floats gallery_in, once arguments_of_kernels, once kernels_that_are_wrong,
                 once code_of_one_backend, once single_pass_scans, once queues_of_work,
+                once litmus_of_groups,
             }
             narrow { once codes, once products, once weights, }
             large { once far, all eight_axes, }

@@ -241,6 +241,18 @@ pub fn single_pass_scans(device: &Device) {
     check().unwrap_or_else(|error| panic!("{error}"));
 }
 
+/// Groups see messages of others as they were published, and where the driver promises that they go on they do.
+pub fn litmus_of_groups(device: &Device) {
+    let check = || -> Result<()> {
+        let litmus = device.litmus()?;
+        assert!(litmus.intact, "{litmus:?}");
+        assert_eq!(device.progress()?, device.caps().progress, "{litmus:?}");
+        assert_eq!(device.litmus()?, litmus);
+        Ok(())
+    };
+    check().unwrap_or_else(|error| panic!("{error}"));
+}
+
 /// Distances in a graph with a hub, a long path, random edges, and nodes that no path leads to.
 pub fn queues_of_work(device: &Device) {
     let check = || -> Result<()> {

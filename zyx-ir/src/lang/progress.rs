@@ -172,21 +172,27 @@ impl<'k> LookBack<'k> {
         let identity = self.op.identity(self.dtype).unwrap_or(Scalar::from_i64(self.dtype, 0));
         let identity = k.val(|s| s.b.constant(identity));
         let before = k.var(identity);
-        // The first tile of a step, whether `before` is known, and the worst state of a thread: in shared storage, since barriers
-        // stand in branches by them.
-        let step = group.shared([3], DType::I32);
-        step.set(0, (tile - threads).cast(DType::I32));
-        step.set(1, 0);
+        // The first tile of a step, and the worst state of a thread in the step before: in shared storage, which barriers may stand
+        // in branches by.
+        let step = group.shared([2], DType::I32);
+        let go_to = |first: Val<'k>, worst: Val<'k>| {
+            group.phase("look_back", || {
+                k.when(thread.eq(0), || {
+                    step.set(0, first.cast(DType::I32));
+                    step.set(1, worst);
+                });
+            });
+        };
+        go_to(tile - threads, k.value(NO_PREFIX, DType::I32));
         k.for_each((tile / threads + 1) * 2, |_| {
             let first = step.at(0).cast(DType::I64);
             k.break_if(first.ge(tile));
-            let reads_prefix = thread.eq(0) & step.at(1).eq(0);
+            let reads_prefix = thread.eq(0) & step.at(1).eq(NO_PREFIX);
             let (value, state) = (k.var(identity), k.var(k.value(FOUND, DType::I32)));
             group.phase("look_back", || self.read(reads_prefix, first + thread, &value, &state));
-            step.set(2, group.combine(Max, state.get()));
-            let worst = step.at(2);
-            let goes_back = worst.eq(NO_PREFIX);
-            step.set(0, goes_back.select(first - threads, first + threads).cast(DType::I32));
+            let worst = group.combine(Max, state.get());
+            go_to(worst.eq(NO_PREFIX).select(first - threads, first + threads), worst);
+            let worst = step.at(1);
             k.when(worst.eq(NO_TILE), || {
                 let states = group.scratch(&[threads], DType::I32);
                 group.phase("look_back", || states.set(thread, state.get()));
@@ -198,10 +204,9 @@ impl<'k> LookBack<'k> {
                 });
                 group.give_back(&states);
             });
-            k.when(!goes_back, || {
+            k.when(worst.ne(NO_PREFIX), || {
                 let start = thread.eq(0).select(before.get(), identity);
                 before.set(group.combine(self.op, start.binary(self.op, value.get())));
-                step.set(1, 1);
             });
         });
         before.get()
