@@ -14,8 +14,8 @@ pub fn scan() -> Kernel {
         let y = k.output("y", [n], x.dtype());
         let is_half = x.dtype().is_float() && x.dtype().bits() < 32;
         let dtype = if is_half { F32 } else { x.dtype() };
-        // A CPU has threads for groups alone.
-        let threads = if k.caps().has_few_threads() { 1 } else { 256 };
+        // On a CPU, which has no multiprocessors, each group is one thread.
+        let threads = if k.caps().multiprocessors() == 0 { 1 } else { PARTS };
         // Elements of a part: an odd number, so that threads of a subgroup read different banks of shared storage. Two groups
         // share what the smallest GPUs have.
         let bytes = if k.caps().shared_bytes < 48 << 10 { 48 } else { 96 };
