@@ -3,7 +3,10 @@
 //! Each line has the time of a call of the kernel, and of the operations that do the same.
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
-use examples::kernels::{attention, cumsum, heat, mish, norm, product, segments, softmax};
+use examples::kernels::{
+    attention, bfs, cumsum, heat, mish, norm, product, scan, segments, softmax,
+};
+use std::collections::VecDeque;
 use std::time::Instant;
 use zyx::DType::{self, BF16, F32};
 use zyx::{Attention, Device, Result, Tensor};
@@ -38,6 +41,39 @@ fn compare(
     Ok(())
 }
 
+/// Distances from node 0, on the host.
+fn distances(starts: &[i32], targets: &[i32], device: &Device) -> Result<Tensor> {
+    let mut distances = vec![bfs::FAR; starts.len() - 1];
+    let mut queue = VecDeque::from([0]);
+    distances[0] = 0;
+    while let Some(node) = queue.pop_front() {
+        for &target in &targets[starts[node] as usize..starts[node + 1] as usize] {
+            if distances[target as usize] == bfs::FAR {
+                distances[target as usize] = distances[node] + 1;
+                queue.push_back(target as usize);
+            }
+        }
+    }
+    Tensor::from_slice(&distances, [distances.len()], device)
+}
+
+/// Breadth-first search in a graph of random edges, eight a node, beside one on the host.
+fn search(device: &Device, nodes: usize) -> Result<()> {
+    let degree = 8;
+    let starts: Vec<i32> = (0..=nodes).map(|i| (i * degree) as i32).collect();
+    // A linear congruential generator (Knuth's MMIX).
+    let mut seed = 1u64;
+    let targets = (0..nodes * degree).map(|_| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((seed >> 33) % nodes as u64) as i32
+    });
+    let targets: Vec<i32> = targets.collect();
+    let on_host = || distances(&starts, &targets, device);
+    let edges = Tensor::from_slice(&targets, [targets.len()], device)?;
+    let first = Tensor::from_slice(&starts, [nodes + 1], device)?;
+    compare(device, "bfs, beside the host", &|| bfs::bfs(&first, &edges, 0), &on_host)
+}
+
 fn main() -> Result<()> {
     let device = zyx::device()?;
     let large = !device.caps().has_few_threads();
@@ -55,6 +91,9 @@ fn main() -> Result<()> {
     let (softmax, cumsum) = (softmax::softmax(), cumsum::cumsum());
     compare(d, "softmax", &|| softmax.call(&[&x]), &|| x.softmax(1))?;
     compare(d, "cumsum", &|| cumsum.call(&[&x]), &|| x.cumsum(1))?;
+    let (row, scan) = (numbers(&[if large { 1 << 27 } else { 1 << 20 }], F32)?, scan::scan());
+    compare(d, "scan of one row", &|| scan.call(&[&row]), &|| row.cumsum(0))?;
+    search(d, if large { 1 << 20 } else { 1 << 14 })?;
     let (mish, heat) = (mish::mish(), heat::heat(0.2));
     compare(d, "mish", &|| mish.call(&[&x]), &|| Ok(x.mish()))?;
     compare(d, "heat, beside a copy", &|| heat.call(&[&x]), &|| x.add(1.0))?;

@@ -203,6 +203,8 @@ DEVICE_ELSEWHERE = {
     "source": "kernels are generated",
     "set_optimizer": "for those who write passes",
     "submit": "tensors submit",
+    "litmus": "kernels in Python have no look-back yet",
+    "progress": "kernels in Python have no look-back yet",
     "raw_program": "kernels of one backend are given in Rust",
     "raw_languages": "kernels of one backend are given in Rust",
     "set_call_site": "set by each call",

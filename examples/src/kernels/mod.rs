@@ -2,6 +2,8 @@
 
 /// Attention that never stores its weights, in blocks of keys (Dao and others 2022, FlashAttention).
 pub mod attention;
+/// Breadth-first search in a graph: irregular work that groups share by a queue.
+pub mod bfs;
 /// Loops whose length is data.
 pub mod collatz;
 /// Running sums of rows.
@@ -18,6 +20,8 @@ pub mod mish;
 pub mod norm;
 /// A matrix product in tiles, with matrix instructions where the device has them for the dtype.
 pub mod product;
+/// Running sums of one long row in one pass.
+pub mod scan;
 /// Sums of segments: segment `s` has the elements from `starts[s]` to `starts[s + 1]`.
 pub mod segments;
 /// Softmax of rows of any length: a group of threads for each row.

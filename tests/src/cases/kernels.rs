@@ -259,6 +259,92 @@ pub fn arguments_of_kernels(device: &Device) {
     check().unwrap_or_else(|error| panic!("{error}"));
 }
 
+/// Single-pass scans: of numbers whose sums are exact, in each dtype of 32 or 64 bits that the device has, and of halves.
+pub fn single_pass_scans(device: &Device) {
+    use DType::{F16, F32, F64, I32, I64, U32};
+    let check = || -> Result<()> {
+        let scan = gallery::scan::scan();
+        // Drivers of GPUs for CPUs take seconds to compile each.
+        let is_driver = device.caps().simt && device.caps().multiprocessors() == 0;
+        let dtypes = [F32, I64, F16, F64, I32, U32];
+        for dtype in dtypes.into_iter().take(if is_driver { 2 } else { dtypes.len() }) {
+            if !device.caps().storage.contains(dtype) {
+                continue;
+            }
+            // The upper half of 64 bits counts, too.
+            let scale = if dtype == I64 { (1 << 33) + 1 } else { 1 };
+            let others: &[usize] = if dtype == F32 { &[1, 2816, 2817, 30_001] } else { &[9001] };
+            for &n in others {
+                let x: Vec<i64> = (0..n).map(|i| (i * 7919 % 31) as i64 * scale).collect();
+                let mut sum = 0;
+                let sums = x.iter().map(|x| {
+                    sum += x;
+                    sum
+                });
+                let sums: Vec<i64> = sums.collect();
+                let [x, expected] = [x, sums].map(|x| Tensor::from_slice(&x, [n], device));
+                let found = scan.call(&[&x?.cast(dtype)])?;
+                let [found, expected] = [found, expected?.cast(dtype)].map(|x| x.cast(I64));
+                assert_eq!(found.to_vec::<i64>()?, expected.to_vec::<i64>()?, "{dtype} {n}");
+            }
+        }
+        Ok(())
+    };
+    check().unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Groups see messages of others as they were published, and where the driver promises that they go on they do.
+pub fn litmus_of_groups(device: &Device) {
+    let check = || -> Result<()> {
+        let litmus = device.litmus()?;
+        assert!(litmus.intact, "{litmus:?}");
+        assert_eq!(device.progress()?, device.caps().progress, "{litmus:?}");
+        assert_eq!(device.litmus()?, litmus);
+        Ok(())
+    };
+    check().unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Distances in a graph with a hub, a long path, random edges, and nodes that no path leads to.
+pub fn queues_of_work(device: &Device) {
+    let check = || -> Result<()> {
+        for nodes in [2usize, 600] {
+            let mut edges: Vec<Vec<i32>> = vec![Vec::new(); nodes];
+            for (i, targets) in edges.iter_mut().enumerate().take(nodes / 2) {
+                targets.push((i as i32 + 1) % nodes as i32);
+                if i % 3 == 0 {
+                    targets.extend([(i * 7919 % nodes) as i32, (i * 131 % (nodes / 2)) as i32]);
+                }
+            }
+            edges[nodes / 4].extend((0..nodes as i32 / 2).step_by(2));
+            let mut starts = vec![0];
+            for targets in &edges {
+                starts.push(starts[starts.len() - 1] + targets.len() as i32);
+            }
+            let targets = edges.concat();
+            for source in [0, nodes - 1] {
+                let mut expected = vec![gallery::bfs::FAR; nodes];
+                expected[source] = 0;
+                let mut queue = std::collections::VecDeque::from([source]);
+                while let Some(node) = queue.pop_front() {
+                    for &target in &edges[node] {
+                        if expected[target as usize] == gallery::bfs::FAR {
+                            expected[target as usize] = expected[node] + 1;
+                            queue.push_back(target as usize);
+                        }
+                    }
+                }
+                let starts = Tensor::from_slice(&starts, [nodes + 1], device)?;
+                let targets = Tensor::from_slice(&targets, [targets.len()], device)?;
+                let found = gallery::bfs::bfs(&starts, &targets, source)?;
+                assert_eq!(found.to_vec::<i32>()?, expected, "{nodes} from {source}");
+            }
+        }
+        Ok(())
+    };
+    check().unwrap_or_else(|error| panic!("{error}"));
+}
+
 /// What is wrong is told with the line of the kernel.
 pub fn kernels_that_are_wrong(device: &Device) {
     let check = || -> Result<()> {

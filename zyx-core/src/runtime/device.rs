@@ -9,6 +9,7 @@ use super::buffer::Buffer;
 use super::caches::{Caches, Plans};
 use super::checked::Checked;
 use super::erased::{ErasedDevice, Home, Program, RawBuffer, RawEvent, RawStream};
+use super::litmus::Litmus;
 use super::pool::Pool;
 use super::profile::{Profile, ProgramTime};
 use super::reads::Reader;
@@ -65,6 +66,8 @@ pub(crate) struct Inner {
     tracer: super::trace::Tracer,
     /// Whether sums may be made in any order.
     any_order: AtomicBool,
+    /// The result of the litmus test, if it ran.
+    litmus: OnceLock<Litmus>,
     /// What a layer above keeps per device.
     plans: OnceLock<Arc<dyn Plans>>,
 }
@@ -112,8 +115,13 @@ impl Device {
             #[cfg(feature = "trace")]
             tracer: super::trace::Tracer::default(),
             any_order: AtomicBool::new(false),
+            litmus: OnceLock::new(),
             plans: OnceLock::new(),
         })))
+    }
+
+    pub(super) fn known_litmus(&self) -> &OnceLock<Litmus> {
+        &self.0.litmus
     }
 
     /// Refuses work in the child of a fork: drivers of GPUs do not follow there.

@@ -188,7 +188,7 @@ impl Device {
         self.tuner_state().store = Some(Arc::new(Store::new(cache)));
     }
 
-    fn tuning_identity(&self) -> String {
+    pub(super) fn tuning_identity(&self) -> String {
         identity(self.info(), &self.raw().driver(), self.caps())
     }
 

@@ -566,7 +566,11 @@ impl Kernel {
             Written::Elementwise(_) => {}
         };
         let mut recorded = record(&self.0.name, &setting, write)?;
-        if !self.0.choices.is_empty() {
+        let promised = setting.caps.progress;
+        if recorded.looks_back() {
+            setting.caps.progress = device.progress()?;
+        }
+        if !self.0.choices.is_empty() || setting.caps.progress != promised {
             for (name, values) in recorded.parameters() {
                 let given = self.0.choices.iter().find(|choice| choice.0 == *name);
                 let place = |value: usize| values.iter().position(|known| *known == value);

@@ -182,7 +182,13 @@ impl<'k> Array<'k> {
     /// The element, which other groups may be changing atomically.
     #[track_caller]
     pub fn at_atomic(&self, coordinates: impl Coordinates<'k>) -> Val<'k> {
-        self.loaded(coordinates.list(self.k), None, Order::Relaxed)
+        let caps = self.k.caps();
+        let in_turn = !caps.simt && !caps.atomics.contains(self.dtype);
+        if in_turn {
+            self.k.in_turn();
+        }
+        let order = if in_turn { Order::Plain } else { Order::Relaxed };
+        self.loaded(coordinates.list(self.k), None, order)
     }
 
     #[track_caller]

@@ -204,6 +204,12 @@ impl Lang {
         true
     }
 
+    /// Ends the innermost loop, in whose body it stands, where a condition holds.
+    #[track_caller]
+    pub fn break_if<'k>(&'k self, condition: Val<'k>) {
+        self.emit(|s| s.b.break_if(condition.value));
+    }
+
     /// Runs the body as long as a condition holds, which is recorded before it.
     #[track_caller]
     pub fn while_<'k>(&'k self, condition: impl FnOnce() -> Val<'k>, body: impl FnOnce()) {
@@ -221,8 +227,7 @@ impl Lang {
             self.emit(|s| s.b.open_loop(LoopKind::Serial, 0, len.value));
             let holds = self.of_program(condition);
             if holds.dtype() == DType::Bool {
-                let over = !holds;
-                self.emit(|s| s.b.break_if(over.value));
+                self.break_if(!holds);
             } else {
                 self.fail(format_args!("a condition is {}, not bool", holds.dtype()));
             }

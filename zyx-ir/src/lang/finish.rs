@@ -16,7 +16,7 @@ pub(super) fn finish(lang: &Lang) -> Result<Recorded, LangError> {
     if let Some(error) = state.error {
         return Err(error);
     }
-    let State { b, scalars, sizes, spaces, arguments, parameters, .. } = state;
+    let State { b, scalars, sizes, spaces, arguments, parameters, looks_back, .. } = state;
     let (places, lines, sites, unneeded) = (state.places, state.lines, state.sites, state.unneeded);
     let raw = b.finish();
     let placed =
@@ -44,6 +44,7 @@ pub(super) fn finish(lang: &Lang) -> Result<Recorded, LangError> {
         sizes,
         spaces,
         parameters,
+        looks_back,
         lines: checked_lines,
         sites,
     })

@@ -418,7 +418,7 @@ impl Lang {
     }
 
     /// Records what a thread does for itself, without barriers.
-    fn alone<R>(&self, body: impl FnOnce() -> R) -> R {
+    pub(super) fn alone<R>(&self, body: impl FnOnce() -> R) -> R {
         let set = |alone: bool| {
             let mut state = self.state.borrow_mut();
             let threads = state.threads.as_mut();

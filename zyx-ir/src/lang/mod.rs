@@ -36,6 +36,9 @@ mod group;
 mod handle;
 mod lanes;
 mod order;
+mod progress;
+#[cfg(test)]
+mod progress_tests;
 mod size;
 mod squares;
 #[cfg(test)]
@@ -49,6 +52,7 @@ pub use array::{Array, Coordinates};
 pub use control::{Carried, Span, Var};
 pub use group::{Group, Space};
 pub use handle::{ArrayHandle, MatrixHandle, RowsHandle};
+pub use progress::{LookBack, Queue};
 pub use size::SizeExpr;
 pub use tile::{Matrix, Rows};
 pub use value::{Operand, Val};
@@ -172,6 +176,7 @@ pub struct Recorded {
     sizes: Vec<String>,
     spaces: Vec<SizeExpr>,
     parameters: Vec<(String, Vec<usize>)>,
+    looks_back: bool,
     lines: Vec<u32>,
     sites: Vec<Site>,
 }
@@ -210,6 +215,11 @@ impl Recorded {
     /// The parameters with their values.
     pub fn parameters(&self) -> &[(String, Vec<usize>)] {
         &self.parameters
+    }
+
+    /// Whether groups look back at others: then it matters how long they may wait ([`Caps::progress`]).
+    pub fn looks_back(&self) -> bool {
+        self.looks_back
     }
 
     /// The line of the program that an op of [`Recorded::checked`] comes from.
@@ -301,6 +311,8 @@ struct State {
     unneeded: Vec<Value>,
     /// The argument that tells of loops that a driver ended.
     cut: Option<Value>,
+    /// Whether groups look back at others.
+    looks_back: bool,
     /// Whether the recording has ended.
     over: bool,
 }

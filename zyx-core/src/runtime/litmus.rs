@@ -1,0 +1,232 @@
+//! Litmus tests of a device: how groups of threads see each other's atomic accesses while they run.
+//!
+//! One launch of many groups, which take tickets as they start. In each round a group publishes a message of two words at
+//! permuted addresses, and reads those of the tickets before and after its own, a bounded number of times. So the
+//! test ends under every schedule.
+
+use super::device::Device;
+use super::launch::Launch;
+use crate::dtype::DType::{I64, U32};
+use crate::error::Result;
+use crate::hal::{Arg, DiskCache, Progress};
+use crate::lang::{Lang, Recorded, Role, Setting, Val, record};
+use crate::ops::BinaryOp::{Add, Max, Or};
+
+/// Groups: as many as the largest GPUs run at a time, and a power of two.
+const GROUPS: usize = 1024;
+/// Messages of each group.
+const ROUNDS: usize = 16;
+/// Reads of a message that is missing: about 1 ms at 0.7 us each. Together fewer than the loop iterations after which a
+/// driver may end a thread (2^16).
+const READS: usize = 1 << 10;
+/// The flag of a word, above 16 bits of a message.
+const PUBLISHED: u32 = 1 << 16;
+
+/// What groups saw in a litmus test. It shows what a device does, not what it promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Litmus {
+    /// Messages of two flagged words arrived as they were published.
+    pub intact: bool,
+    /// The message of the ticket before a group's own always arrived: a group that has started goes on.
+    pub earlier: bool,
+    /// The message of the next ticket always arrived, too: its group started meanwhile.
+    pub later: bool,
+    /// The word of a message that was published last never arrived before the other one.
+    pub ordered: bool,
+}
+
+impl Litmus {
+    /// From counts of what should not happen, by [`Litmus::words`].
+    fn of(bad: [bool; 4]) -> Litmus {
+        let [intact, earlier, later, ordered] = bad.map(|bad| !bad);
+        Litmus { intact, earlier, later, ordered }
+    }
+
+    fn bytes(self) -> [u8; 4] {
+        [self.intact, self.earlier, self.later, self.ordered].map(|good| u8::from(!good))
+    }
+}
+
+/// Elements of the result of the test: whether something bad happened.
+const WRONG: usize = 0;
+const NO_EARLIER: usize = 1;
+const NO_LATER: usize = 2;
+const REORDERED: usize = 3;
+
+fn test(k: &Lang) {
+    let words = k.scratch("words", [ROUNDS, 2, GROUPS], U32);
+    let tickets = k.scratch("tickets", [1], U32);
+    let bad = k.output_filled("bad", [4], U32, 0);
+    k.groups([GROUPS], 1, |_, _| {
+        let ticket = tickets.fetch(Add, 0, 1).cast(I64);
+        k.for_each(ROUNDS, |round| {
+            for word in 0..2 {
+                let [_, place] = message(ticket, round);
+                words.atomic(Or, [round, k.index(word), place], published(ticket, round, word));
+            }
+            let last = round.eq(ROUNDS - 1);
+            let neighbours = [
+                (NO_EARLIER, ticket - 1, ticket.gt(0)),
+                (NO_LATER, ticket + 1, last & ticket.lt(GROUPS - 1)),
+            ];
+            for (number, other, exists) in neighbours {
+                k.when(exists, || {
+                    let [_, place] = message(other, round);
+                    let missing = k.var(k.value(1, U32));
+                    k.for_each(READS, |_| {
+                        let [second, first] =
+                            [1, 0].map(|word| words.at_atomic([round, k.index(word), place]));
+                        k.when(second.ne(0) & first.eq(0), || bad.atomic(Max, REORDERED, 1));
+                        let is_there = first.ne(0) & second.ne(0);
+                        k.when(is_there, || {
+                            let [x, y] = [0, 1].map(|word| published(other, round, word));
+                            k.when(first.ne(x) | second.ne(y), || bad.atomic(Max, WRONG, 1));
+                            missing.set(0);
+                        });
+                        k.break_if(is_there);
+                    });
+                    bad.atomic(Max, number, missing.get());
+                });
+            }
+        });
+    });
+}
+
+/// The message of a ticket in a round, and its place: another order of places in each round.
+fn message<'k>(ticket: Val<'k>, round: Val<'k>) -> [Val<'k>; 2] {
+    // Odd factors permute the numbers below a power of two; these are far apart.
+    let place = (ticket * (round * 2 + 0x9e5)) % GROUPS;
+    // All 32 bits differ from message to message (Knuth's multiplicative hash).
+    let number = (ticket * ROUNDS + round).cast(U32) * 0x9e37_79b1u32;
+    [number, place]
+}
+
+fn published<'k>(ticket: Val<'k>, round: Val<'k>, word: i64) -> Val<'k> {
+    let [number, _] = message(ticket, round);
+    ((number >> (16 * word)) & (PUBLISHED - 1)) | PUBLISHED
+}
+
+impl Device {
+    /// What may be expected of groups that wait for one another: what the driver promises ([`Caps::progress`](crate::hal::Caps)), unless
+    /// a litmus test on this device contradicts it.
+    ///
+    /// ```
+    /// use zyx::internals::hal::Progress;
+    /// # let device = zyx::runtime().device("reference")?;
+    /// assert_eq!(device.progress()?, Progress::None);
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the test cannot run; see [`Device::litmus`].
+    pub fn progress(&self) -> Result<Progress> {
+        if self.caps().progress == Progress::None {
+            return Ok(Progress::None);
+        }
+        let Litmus { intact, earlier, .. } = self.litmus()?;
+        Ok(if intact && earlier { self.caps().progress } else { Progress::None })
+    }
+
+    /// The result of a litmus test, which runs once for each device and version of its driver.
+    ///
+    /// ```
+    /// # let device = zyx::runtime().device("reference")?;
+    /// let litmus = device.litmus()?;
+    /// // Its groups run one after another.
+    /// assert!(litmus.intact && litmus.earlier && !litmus.later);
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the device has no atomics on `u32`, or fails.
+    pub fn litmus(&self) -> Result<Litmus> {
+        if let Some(&known) = self.known_litmus().get() {
+            return Ok(known);
+        }
+        let setting = Setting { caps: self.caps().clone(), ..Setting::default() };
+        let recorded = record("litmus", &setting, test)?;
+        let text = recorded.kernel().to_string();
+        let cache = DiskCache::new("litmus", &self.tuning_identity());
+        let stored = cache.load(&text).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+        let litmus = match stored {
+            Some(bytes) => Litmus::of(bytes.map(|byte| byte != 0)),
+            None => {
+                let found = self.run_litmus(&recorded)?;
+                cache.store(&text, &found.bytes());
+                found
+            }
+        };
+        Ok(*self.known_litmus().get_or_init(|| litmus))
+    }
+
+    fn run_litmus(&self, recorded: &Recorded) -> Result<Litmus> {
+        let literal = |expr: &crate::lang::SizeExpr| {
+            expr.eval(&|_| None).expect("invariant: the kernel has no sizes") as u64
+        };
+        let program = self.program(recorded.kernel())?;
+        let mut buffers = Vec::new();
+        for argument in recorded.arguments() {
+            let n: u64 = argument.shape.iter().map(literal).product();
+            let zeros = vec![0; n as usize * argument.dtype.size()];
+            let buffer = self.alloc(zeros.len())?;
+            self.write(&buffer, &zeros)?;
+            buffers.push(buffer);
+        }
+        let pins = buffers.iter().map(|buffer| buffer.pin()).collect::<Result<Vec<_>>>()?;
+        let pins = pins.iter().map(|pin| Arg::Buffer(pin, 0));
+        let scalars = recorded.scalars().iter().map(|expr| Arg::Scalar(literal(expr)));
+        let args: Vec<_> = pins.chain(scalars).collect();
+        self.submit(&[Launch { program: &program, args: &args, after: &[] }])?;
+        let is_result = |argument: &crate::lang::Argument| argument.role != Role::Scratch;
+        let result = recorded.arguments().iter().position(is_result);
+        let mut bytes = [0; 16];
+        self.read(&buffers[result.expect("invariant: it has a result")], &mut bytes)?;
+        let (words, _) = bytes.as_chunks::<4>();
+        Ok(Litmus::of(std::array::from_fn(|i| words[i] != [0; 4])))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DTypeSet;
+    use crate::reference::Reference;
+    use crate::runtime::Runtime;
+
+    fn device(change: impl FnOnce(&mut crate::hal::Caps)) -> Device {
+        let mut reference = Reference::default();
+        reference.caps.simt = true;
+        reference.caps.progress = Progress::Occupancy;
+        change(&mut reference.caps);
+        let runtime = Runtime::default();
+        runtime.register(reference);
+        runtime.device("reference").unwrap()
+    }
+
+    #[test]
+    fn a_promise_that_is_kept_stays() {
+        let device = device(|_| {});
+        // Its groups run one after another.
+        let expected = Litmus { intact: true, earlier: true, later: false, ordered: true };
+        let setting = Setting { caps: device.caps().clone(), ..Setting::default() };
+        let recorded = record("litmus", &setting, test).unwrap();
+        assert_eq!(device.run_litmus(&recorded).unwrap(), expected);
+        assert_eq!(device.litmus().unwrap(), expected);
+        assert_eq!(device.progress().unwrap(), Progress::Occupancy);
+    }
+
+    #[test]
+    fn a_promise_that_is_broken_goes() {
+        let bad = Litmus { intact: true, earlier: false, later: false, ordered: true };
+        assert_eq!(Litmus::of(bad.bytes().map(|byte| byte != 0)), bad);
+        let device = device(|_| {});
+        device.known_litmus().set(bad).unwrap();
+        assert_eq!(device.progress().unwrap(), Progress::None);
+    }
+
+    #[test]
+    fn a_device_without_atomics_is_refused() {
+        let device = device(|caps| caps.atomics = DTypeSet::NONE);
+        assert!(device.litmus().unwrap_err().to_string().contains("atomic"));
+    }
+}
