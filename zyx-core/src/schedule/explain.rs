@@ -478,44 +478,47 @@ impl Explainer<'_> {
         Some(if gradient { format!("gradient of {name}") } else { name })
     }
 
-    /// What a node does, in a word or two.
     fn op(&self, id: NodeId) -> String {
-        let word = match self.graph.node(id) {
-            Node::Leaf { .. } => "input",
-            Node::Const { .. } | Node::Argument { .. } => "number",
-            Node::Iota => "iota",
-            Node::Unary { op, .. } => op.name(),
-            Node::Binary { op, .. } => op.name(),
-            Node::Ternary { op, .. } => op.name(),
-            Node::Cast { .. } => return format!("cast to {}", self.graph.dtype(id)),
-            Node::Bitcast { .. } => return format!("bitcast to {}", self.graph.dtype(id)),
-            Node::Reduce { op, axes, .. } => {
-                let axes: Vec<String> = axes_of(axes).map(|axis| axis.to_string()).collect();
-                return format!("reduce {} over {}", op.name(), axes.join(", "));
-            }
-            Node::Recurrence { axis, .. } => return format!("recurrence along {axis}"),
-            Node::Scan { op, axis, .. } => return format!("scan {} along {axis}", op.name()),
-            Node::Reshape { .. } => "reshape",
-            Node::Permute { .. } => "permute",
-            Node::Expand { .. } => "expand",
-            Node::Pad { .. } => "pad",
-            Node::Shrink { .. } => "shrink",
-            Node::Flip { .. } => "flip",
-            Node::Gather { .. } => "gather",
-            Node::Scatter { .. } => "scatter",
-            Node::RadixScatter { .. } => "distribute",
-            Node::SortRows { .. } => "sort rows",
-            Node::Kernel { call, .. } => {
-                return format!("kernel {}", self.graph.calls[call as usize].name());
-            }
-            Node::Operands { .. } => "operands",
-            Node::Fourier { .. } => "fourier",
-            Node::Copy { .. } => "copy",
-        };
-        word.to_owned()
+        describe(self.graph, id)
     }
 }
 
+/// The operation of a node, in a word or two.
+pub(super) fn describe(graph: &Graph, id: NodeId) -> String {
+    let word = match graph.node(id) {
+        Node::Leaf { .. } => "input",
+        Node::Const { .. } | Node::Argument { .. } => "number",
+        Node::Iota => "iota",
+        Node::Unary { op, .. } => op.name(),
+        Node::Binary { op, .. } => op.name(),
+        Node::Ternary { op, .. } => op.name(),
+        Node::Cast { .. } => return format!("cast to {}", graph.dtype(id)),
+        Node::Bitcast { .. } => return format!("bitcast to {}", graph.dtype(id)),
+        Node::Reduce { op, axes, .. } => {
+            let axes: Vec<String> = axes_of(axes).map(|axis| axis.to_string()).collect();
+            return format!("reduce {} over {}", op.name(), axes.join(", "));
+        }
+        Node::Recurrence { axis, .. } => return format!("recurrence along {axis}"),
+        Node::Scan { op, axis, .. } => return format!("scan {} along {axis}", op.name()),
+        Node::Reshape { .. } => "reshape",
+        Node::Permute { .. } => "permute",
+        Node::Expand { .. } => "expand",
+        Node::Pad { .. } => "pad",
+        Node::Shrink { .. } => "shrink",
+        Node::Flip { .. } => "flip",
+        Node::Gather { .. } => "gather",
+        Node::Scatter { .. } => "scatter",
+        Node::RadixScatter { .. } => "distribute",
+        Node::SortRows { .. } => "sort rows",
+        Node::Kernel { call, .. } => {
+            return format!("kernel {}", graph.calls[call as usize].name());
+        }
+        Node::Operands { .. } => "operands",
+        Node::Fourier { .. } => "fourier",
+        Node::Copy { .. } => "copy",
+    };
+    word.to_owned()
+}
 /// Elements copied, and rows of the matrices multiplied, to measure a device.
 const COPIED: usize = 1 << 24;
 const ROWS: usize = 1024;
@@ -637,6 +640,9 @@ impl KernelNote {
 
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "   {}", self.summary())?;
+        if !self.tuned.is_empty() {
+            writeln!(f, "     tuned: {}", self.tuned)?;
+        }
         for value in &self.reads {
             match value.launch {
                 None => writeln!(f, "     reads {value}")?,

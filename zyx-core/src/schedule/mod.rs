@@ -38,6 +38,7 @@ mod play;
 mod prologue;
 mod pull;
 mod reason;
+mod rows;
 mod search;
 mod siblings;
 mod split_reduction;
@@ -47,6 +48,7 @@ pub(crate) mod strategies;
 mod tests;
 mod trace;
 
+pub use rows::Operation;
 pub use explain::{CallNote, Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 
 use crate::error::{Error, Result};

@@ -468,8 +468,8 @@ impl Kernel {
     }
 
     #[track_caller]
-    fn misfit(&self, inputs: &[&Tensor], reason: String) -> Error {
-        let operands: Operands = inputs.iter().map(|x| (x.dtype(), x.shape().clone())).collect();
+    fn misfit(&self, inputs: &[(DType, Shape)], reason: String) -> Error {
+        let operands = Operands(inputs.to_vec());
         let reason = format!("kernel `{}`: {reason}", self.0.name);
         Error::Shape { op: "kernel", reason, operands, location: Location::caller() }
     }
@@ -495,6 +495,40 @@ impl Kernel {
         y.with_gradient(inputs, move |inputs, output, cotangent| {
             rule(&KernelGradient { inputs, output, number, cotangent })
         })
+    }
+
+    /// Whether it is a function of elements.
+    pub(crate) fn is_elementwise(&self) -> bool {
+        matches!(self.0.write, Written::Elementwise(_))
+    }
+
+    /// The call of the kernel in the place of an operation that gives one result of this dtype and shape.
+    pub(crate) fn call_for(
+        &self,
+        device: &Device,
+        inputs: &[(DType, Shape)],
+        result: (DType, &Shape),
+    ) -> Result<KernelCall> {
+        let Call { recorded, scalars, device, sizes } = self.bind(device.clone(), inputs)?;
+        let raw = self.raw_call(&recorded, &scalars, &device, &sizes)?;
+        let mut call = KernelCall { recorded, scalars, output: 0, raw };
+        let given = call.arguments(false).enumerate();
+        let given: Vec<(usize, (usize, &Argument))> =
+            given.filter(|(_, (_, argument))| argument.role != Role::Scratch).collect();
+        let output = match given[..] {
+            [(output, (slot, argument))]
+                if (argument.dtype, &call.shape(slot)) == result =>
+            {
+                output
+            }
+            _ => {
+                let (dtype, shape) = result;
+                let reason = format!("the operation gives {dtype} {shape}, the kernel does not");
+                return Err(self.misfit(inputs, reason));
+            }
+        };
+        call.output = output;
+        Ok(call)
     }
 
     /// Inputs as the sources of a node: of more than two, the second is a list.
@@ -572,7 +606,15 @@ impl Kernel {
             return Err(self.wrong("it was called without an input".to_owned()));
         };
         self.on_one_device(inputs)?;
-        let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|x| x.dtype()).collect();
+        let inputs: Vec<(DType, Shape)> =
+            inputs.iter().map(|x| (x.dtype(), x.shape().clone())).collect();
+        self.bind(device, &inputs)
+    }
+
+    /// The kernel and its numbers for inputs of these dtypes and shapes.
+    #[track_caller]
+    fn bind(&self, device: Device, inputs: &[(DType, Shape)]) -> Result<Call> {
+        let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|x| x.0).collect();
         let mut recorded = self.recorded(&device, &dtypes, false)?;
         let sizes = self.sizes(&recorded, inputs)?;
         let size = |number: usize| sizes.get(number).copied();
@@ -658,7 +700,7 @@ impl Kernel {
 
     /// The sizes that inputs and the program say, by number.
     #[track_caller]
-    fn sizes(&self, recorded: &Recorded, inputs: &[&Tensor]) -> Result<SmallVec<[i64; 8]>> {
+    fn sizes(&self, recorded: &Recorded, inputs: &[(DType, Shape)]) -> Result<SmallVec<[i64; 8]>> {
         let names = recorded.sizes();
         let mut sizes: SmallVec<[Option<i64>; 8]> = names
             .iter()
@@ -676,22 +718,20 @@ impl Kernel {
             );
         }
         // Sizes first: an extent may be made of one that a later input says.
-        for (argument, input) in declared.clone().zip(inputs) {
-            if argument.shape.len() != input.rank() {
+        for (argument, (_, shape)) in declared.clone().zip(inputs) {
+            if argument.shape.len() != shape.rank() {
                 let reason = format!("`{}` has {} axes", argument.name, argument.shape.len());
                 return Err(self.misfit(inputs, reason));
             }
-            for (expr, &extent) in argument.shape.iter().zip(input.shape().iter()) {
+            for (expr, &extent) in argument.shape.iter().zip(shape.iter()) {
                 if let Some((number, size)) = expr.solve(extent as i64) {
                     sizes[number].get_or_insert(size);
                 }
             }
         }
         let known = |number: usize| sizes.get(number).copied().flatten();
-        for (argument, input) in declared.zip(inputs) {
-            for (axis, (expr, &extent)) in
-                argument.shape.iter().zip(input.shape().iter()).enumerate()
-            {
+        for (argument, (_, shape)) in declared.zip(inputs) {
+            for (axis, (expr, &extent)) in argument.shape.iter().zip(shape.iter()).enumerate() {
                 if expr.eval(&known) != Some(extent as i64) {
                     let (name, expr_name) = (&argument.name, expr.display(names));
                     let expected = expr.eval(&known).map_or("unknown".into(), |x| x.to_string());

@@ -121,7 +121,8 @@ pub fn registered_steps(
         let first = steps(pass, kernel, caps).into_iter();
         let first = first.filter_map(|step| Candidate::behind(kernel, caps, step, knobs));
         let last = steps(pass, &best.kernel, caps).into_iter();
-        first.chain(last.filter_map(|step| best.after(caps, step))).collect::<Vec<_>>()
+        let last = last.filter_map(|step| Some(best.after(caps, step)?.cleaned(caps)));
+        first.chain(last).collect::<Vec<_>>()
     });
     sorted(all, seen)
 }
