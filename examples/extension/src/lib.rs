@@ -1,4 +1,4 @@
-//! An extension of zyx in a crate of its own: [`MAX_BEFORE_EXP`] is a pass of the compiler, [`register_drawdown`] puts a
+//! An extension of zyx in a crate of its own: [`MAX_BEFORE_EXP`] is a pass of the compiler, [`register_highest`] puts a
 //! kernel in the place of operations.
 #![forbid(unsafe_code)]
 
@@ -46,38 +46,35 @@ pub fn swap(kernel: &IrKernel, grows: UnaryOp) -> IrKernel {
     new.out.finish()
 }
 
-/// The largest fall below an earlier value of each row, in one walk over the row.
-pub fn drawdown() -> Kernel {
-    Kernel::new("drawdown", |k: &Lang| {
+/// The largest of the running sums of each row, in one walk over the row.
+pub fn highest() -> Kernel {
+    Kernel::new("highest", |k: &Lang| {
         let [rows, n] = k.sizes(["rows", "n"]);
         let x = k.input("x", [rows, n]);
+        // A reduction keeps its axis, with one element.
         let y = k.output("y", [rows, k.index(1)], x.dtype());
         k.each(rows, |row| {
-            let (first, zero) = (x.at([row, k.index(0)]), k.value(0.0, x.dtype()));
-            let (_, fall) = k.fold(n, (first, zero), |(peak, fall), i| {
-                let peak = peak.maximum(x.at([row, i]));
-                (peak, fall.maximum(peak - x.at([row, i])))
+            let (sum, most) = (k.value(0.0, x.dtype()), k.value(f64::NEG_INFINITY, x.dtype()));
+            let (_, most) = k.fold(n, (sum, most), |(sum, most), i| {
+                let sum = sum + x.at([row, i]);
+                (sum, most.maximum(sum))
             });
-            y.set([row, k.index(0)], fall);
+            y.set([row, k.index(0)], most);
         });
     })
 }
 
-/// From now on the device computes `(x.cummax(1) - x).max(1)` by [`drawdown`], which stores no running maxima.
+/// From now on the device computes `x.cumsum(1).max(1)` by [`highest`], which stores no running sums.
 ///
 /// # Errors
 /// When a row of this name is registered already.
-pub fn register_drawdown(device: &Device) -> Result<()> {
-    device.register_row(&drawdown(), |result, caps| {
-        let [fall] = result.inputs()[..] else { return None };
-        let [peak, x] = fall.inputs()[..] else { return None };
-        let is = |of: &Operation<'_>, name: &str| of.name() == name;
-        let matches = is(result, "reduce max over 1")
-            && is(&fall, "sub")
-            && is(&peak, "scan max along 1")
-            && peak.inputs() == [x];
+pub fn register_highest(device: &Device) -> Result<()> {
+    device.register_row(&highest(), |result: &Operation<'_>, caps| {
+        let [sums] = result.inputs()[..] else { return None };
+        let matches = result.name() == "reduce max over 1" && sums.name() == "scan add along 1";
         // A thread walks over a row: too few of them for a GPU if there are few rows.
-        let fits = x.shape().rank() == 2 && x.dtype().is_float() && caps.has_few_threads();
-        (matches && fits).then(|| vec![x])
+        let fits =
+            result.shape().rank() == 2 && result.dtype().is_float() && caps.has_few_threads();
+        (matches && fits).then(|| sums.inputs())
     })
 }

@@ -1,7 +1,7 @@
 //! Times with and without a pass and a row of another crate: `cargo run --release -p extension`.
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
-use extension::{MAX_BEFORE_EXP, register_drawdown};
+use extension::{MAX_BEFORE_EXP, register_highest};
 use std::time::{Duration, Instant};
 use zyx::{Device, Result, Tensor};
 
@@ -27,7 +27,7 @@ fn main() -> Result<()> {
     };
 
     let x = numbers(&[4, 1 << 16])?;
-    let rows: Vec<Tensor> = (0..4).map(|row| x.get(row)).collect::<Result<_>>()?;
+    let rows: Vec<Tensor> = (0..4).map(|row| x.select_index(0, row)).collect::<Result<_>>()?;
     rows.iter().try_for_each(Tensor::realize)?;
     let largest = || rows[1..].iter().try_fold(rows[0].exp(), |y, row| y.maximum(&row.exp()));
     largest()?.realize()?;
@@ -39,10 +39,10 @@ fn main() -> Result<()> {
     println!("pass {}: {before:?}, then {after:?}\n{}", MAX_BEFORE_EXP.name, largest()?.explain()?);
 
     let x = numbers(&[1024, 1000])?;
-    let fall = || x.cummax(1)?.sub(&x)?.max(1);
-    let before = time(&device, &fall)?;
-    register_drawdown(&device)?;
-    let after = time(&device, &fall)?;
-    println!("row drawdown: {before:?}, then {after:?}\n{}", fall()?.explain()?);
+    let highest = || x.cumsum(1)?.max(1);
+    let before = time(&device, &highest)?;
+    register_highest(&device)?;
+    let after = time(&device, &highest)?;
+    println!("row highest: {before:?}, then {after:?}\n{}", highest()?.explain()?);
     Ok(())
 }

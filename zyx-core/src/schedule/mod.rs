@@ -48,8 +48,8 @@ pub(crate) mod strategies;
 mod tests;
 mod trace;
 
-pub use rows::Operation;
 pub use explain::{CallNote, Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
+pub use rows::Operation;
 
 use crate::error::{Error, Result};
 use crate::graph::{

@@ -376,8 +376,9 @@ impl PlanCache {
     /// What variants of a graph's plan have in common, if it was planned last.
     fn draft(&self, graph: &Arc<Graph>) -> Option<Arc<Draft>> {
         let (draft, rows) = (lock(&self.draft), self.rows().len());
-        let fits =
-            |draft: &&(Arc<Graph>, Arc<Draft>)| Arc::ptr_eq(&draft.0, graph) && draft.1.rows == rows;
+        let fits = |draft: &&(Arc<Graph>, Arc<Draft>)| {
+            Arc::ptr_eq(&draft.0, graph) && draft.1.rows == rows
+        };
         draft.as_ref().filter(fits).map(|draft| draft.1.clone())
     }
 

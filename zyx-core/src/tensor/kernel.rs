@@ -71,6 +71,8 @@ struct Function {
 #[derive(Clone)]
 enum Written {
     Whole(Arc<dyn Fn(&Lang) + Send + Sync>),
+    /// Read from a text, for the dtypes of its inputs.
+    Text(Arc<Recorded>),
     Elementwise(Arc<ElementRule>),
 }
 
@@ -439,7 +441,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// The kernel as it is recorded for inputs of these dtypes on a device, as text of the IR.
+    /// The kernel as it is recorded for inputs of these dtypes on a device, as text: its IR, with a header that says how it
+    /// is called. [`Kernel::from_text`] reads it. A function of elements is written for arrays of one axis.
     ///
     /// ```
     /// use zyx::DType;
@@ -458,7 +461,51 @@ impl Kernel {
     /// As for [`Kernel::call`].
     #[track_caller]
     pub fn to_text(&self, dtypes: &[DType], device: &Device) -> Result<String> {
-        Ok(self.recorded(device, dtypes, false)?.kernel().to_string())
+        Ok(self.recorded(device, dtypes, false)?.to_string())
+    }
+
+    /// The kernel of a text that [`Kernel::to_text`] gave, or that was written by hand, for the dtypes that it names. It is
+    /// verified; accesses that are not shown to be inside get guards when it is compiled.
+    ///
+    /// ```
+    /// use zyx::kernel::Kernel;
+    /// use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
+    /// let text = "kernel double
+    ///     size 0 : n
+    ///     value 0 : n0
+    ///     argument 0 : input 1 x
+    ///     argument 1 : output 1 y
+    ///     buffer 0 : f32[1000] read s0
+    ///     buffer 1 : f32[1000] write s0
+    ///     scalar 0 : i64 0..=1000
+    ///     %x   param 0 read : f32
+    ///     %y   param 1 write : f32
+    ///     %n   var 0 : i64
+    ///     %i   loop parallel %n
+    ///     %a     load %x[%i] : f32
+    ///     %b     add %a, %a : f32
+    ///     %s     store %y[%i], %b : f32
+    ///     %e   end %i";
+    /// let double = Kernel::from_text(text)?;
+    /// let y = double.call(&[&Tensor::new([1f32, 2.0], &device)?])?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0, 4.0]);
+    /// let again = Kernel::from_text(&double.to_text(&[DType::F32], &device)?)?;
+    /// assert_eq!(again.name(), "double");
+    /// let error = Kernel::from_text(&text.replace("add", "ad")).unwrap_err();
+    /// assert!(error.to_string().contains("line 13: there is no op `ad`"), "{error}");
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Format`] with the line that is wrong.
+    pub fn from_text(text: &str) -> Result<Kernel> {
+        let recorded: Recorded = text.parse().map_err(|error: ir::ParseError| Error::Format {
+            what: "text of a kernel".to_owned(),
+            reason: error.to_string(),
+        })?;
+        let name = recorded.kernel().name().to_owned();
+        Ok(Kernel::of(&name, Written::Text(Arc::new(recorded))))
     }
 
     #[track_caller]
@@ -516,11 +563,7 @@ impl Kernel {
         let given: Vec<(usize, (usize, &Argument))> =
             given.filter(|(_, (_, argument))| argument.role != Role::Scratch).collect();
         let output = match given[..] {
-            [(output, (slot, argument))]
-                if (argument.dtype, &call.shape(slot)) == result =>
-            {
-                output
-            }
+            [(output, (slot, argument))] if (argument.dtype, &call.shape(slot)) == result => output,
             _ => {
                 let (dtype, shape) = result;
                 let reason = format!("the operation gives {dtype} {shape}, the kernel does not");
@@ -565,6 +608,9 @@ impl Kernel {
         if let Some(known) = lock(&self.0.recorded).iter().find(is_it) {
             return Ok(known.recorded.clone());
         }
+        if let Written::Text(recorded) = &self.0.write {
+            return self.of_text(recorded, dtypes, large);
+        }
         let mut setting = Setting {
             caps: device.caps().clone(),
             inputs: dtypes.to_vec(),
@@ -573,7 +619,8 @@ impl Kernel {
         };
         let write = |k: &Lang| match &self.0.write {
             Written::Whole(write) => write(k),
-            Written::Elementwise(_) => {}
+            Written::Elementwise(write) => flat(k, dtypes, &**write),
+            Written::Text(_) => {}
         };
         let mut recorded = record(&self.0.name, &setting, write)?;
         if !self.0.choices.is_empty() {
@@ -597,6 +644,25 @@ impl Kernel {
         all.retain(|known| known.device.strong_count() > 0);
         all.push(known);
         Ok(recorded)
+    }
+
+    /// The kernel of a text, if it is for these dtypes and sizes.
+    #[track_caller]
+    fn of_text(
+        &self,
+        recorded: &Arc<Recorded>,
+        dtypes: &[DType],
+        large: bool,
+    ) -> Result<Arc<Recorded>> {
+        let inputs = recorded.arguments().iter().filter(|x| x.role == Role::Input);
+        let known: Vec<DType> = inputs.map(|x| x.dtype).collect();
+        if known != dtypes {
+            return Err(self.wrong(format!("its text is for {known:?}, the inputs are {dtypes:?}")));
+        }
+        if large && !recorded.is_large() {
+            return Err(self.wrong(format!("its text is for at most {SMALL} elements")));
+        }
+        Ok(recorded.clone())
     }
 
     /// The kernel and its numbers for these inputs.
@@ -820,6 +886,22 @@ impl Kernel {
         known.insert(value, tensor.clone());
         Ok(tensor)
     }
+}
+
+/// Records a function of elements for arrays of one axis.
+fn flat(k: &Lang, dtypes: &[DType], write: &ElementRule) {
+    let n = k.size("n");
+    let x: Vec<_> = (0..dtypes.len()).map(|i| k.input(&format!("x{i}"), [n])).collect();
+    let dtype = match record_function("", dtypes, write) {
+        Ok((function, result)) => function.ty(result).dtype,
+        Err(error) => return k.fail(error.reason),
+    };
+    let y = k.output("y", [n], dtype);
+    k.each(n, |i| {
+        // Steps on halves are computed in `f32`, and rounded once.
+        let wide: Vec<Val<'_>> = x.iter().map(|x| x.at(i).cast(x.dtype().accumulator())).collect();
+        y.set(i, write(&wide).cast(dtype));
+    });
 }
 
 /// A kernel with the numbers of a call.

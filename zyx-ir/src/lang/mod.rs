@@ -25,6 +25,8 @@
 //! * Sizes are arguments: a recorded kernel serves all sizes. What follows from them at launch, as lengths of results and
 //!   numbers of groups, is a [`SizeExpr`].
 //!
+//! * [`Recorded`] as text (`Display` and `FromStr`, described in `text.rs`) round-trips.
+//!
 //! The first mistake is kept with the line of the program that made it, and is the error of [`record`]; what is recorded after it
 //! is dropped. An access whose coordinates are not shown to be inside gets a guard: outside it loads zero and stores nothing.
 //! [`Recorded::checked`] is the kernel without guards, in which the interpreter finds such accesses.
@@ -37,6 +39,9 @@ mod handle;
 mod size;
 #[cfg(test)]
 mod tests;
+mod text;
+#[cfg(test)]
+mod text_tests;
 mod tile;
 #[cfg(test)]
 mod tile_tests;

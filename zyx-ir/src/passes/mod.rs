@@ -190,7 +190,8 @@ impl Step {
         if is_own(self.pass) {
             return Some((self.pass.apply)(kernel, &self.site));
         }
-        let after = catch_unwind(AssertUnwindSafe(|| (self.pass.apply)(kernel, &self.site))).ok()?;
+        let after =
+            catch_unwind(AssertUnwindSafe(|| (self.pass.apply)(kernel, &self.site))).ok()?;
         let same = after.params() == kernel.params()
             && after.vars() == kernel.vars()
             && after.members() == kernel.members();

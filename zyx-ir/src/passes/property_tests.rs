@@ -258,7 +258,10 @@ mod tests {
         }
         found(Pass { apply: |kernel, _| other(kernel, " add ", " sub "), ..pass }, "expected");
         found(
-            Pass { apply: |kernel, _| other(kernel, "loop parallel %", "loop serial %0 #"), ..pass },
+            Pass {
+                apply: |kernel, _| other(kernel, "loop parallel %", "loop serial %0 #"),
+                ..pass
+            },
             "before",
         );
     }
