@@ -1,4 +1,4 @@
-//! An extension of zyx in a crate of its own: [`MAX_BEFORE_EXP`] is a pass of the compiler, [`register_highest`] puts a
+//! An extension of zyx by another crate: [`MAX_BEFORE_EXP`] is a pass of the compiler, [`register_highest`] puts a
 //! kernel in the place of operations.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! What the extension promises: equal values, a pass that the tuner tries and explanations name, a row that is used.
+//! Tests of the extension: values stay equal, the law of passes holds, the tuner tries the pass, explanations name pass and
+//! row.
 
 use extension::{MAX_BEFORE_EXP, register_highest, swap};
 use std::ffi::OsStr;
@@ -10,7 +11,7 @@ use zyx::{DType, Device, Result, Runtime, Tensor};
 use zyx_core::passes::property_tests::check_pass;
 use zyx_tests::stubs;
 
-/// A device of its own for each test.
+/// A new device: tests share no registered passes and rows.
 fn device() -> Device {
     let runtime = Runtime::default();
     runtime.register(zyx_backend_cpu::Cpu::default());
@@ -25,7 +26,7 @@ fn numbers(shape: &[usize], device: &Device) -> Result<Tensor> {
     Ok(x)
 }
 
-/// Runs a test in a process of its own that keeps no results of searches on disk; whether this is that process.
+/// Runs a test in another process, which keeps no results of searches on disk; returns whether this is that process.
 fn is_alone(test: &str) -> bool {
     if !stubs::is_alone() {
         stubs::alone(test, &[("ZYX_CACHE_DIR", OsStr::new(""))]);

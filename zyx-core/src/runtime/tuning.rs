@@ -106,8 +106,8 @@ struct Task {
 }
 
 impl State {
-    /// Keeps a choice, and forgets those asked for least recently beyond so many bytes. A search in which fewer `passes`
-    /// were registered than now says nothing.
+    /// Keeps a choice, and forgets those asked for least recently beyond so many bytes. The result of a search with
+    /// fewer `passes` than are registered now is dropped.
     fn know(&mut self, part: &Kernel, choice: &Choice, passes: usize, limit: usize) {
         if passes != self.passes.len() {
             return;
@@ -197,14 +197,14 @@ impl Device {
     /// of passes and behind it. Kernels that were searched before are searched again. The pass changes nothing by itself: only
     /// [`Device::tune`] and tuning in the background use it, where it makes a kernel faster.
     ///
-    /// What the pass makes of a kernel is verified, and has to compute what the kernel does before it is timed. Choices on
-    /// disk belong to the set of names of registered passes: a pass that works otherwise than before needs another name.
+    /// The rewritten kernel is verified, and its results are compared with those of the kernel before it is timed. Choices
+    /// on disk belong to the set of names of registered passes: a pass that works otherwise than before needs another name.
     ///
     /// ```
     /// use zyx::internals::passes::{Pass, Site};
     /// static NOTHING: Pass = Pass {
     ///     name: "nothing",
-    ///     doc: "Leaves a kernel as it is.",
+    ///     doc: "Changes nothing.",
     ///     reassociates: false,
     ///     sites: |_, _| vec![Site::whole()],
     ///     apply: |kernel, _| kernel.clone(),

@@ -1,8 +1,8 @@
 //! Rows of programs: user kernels that compute operations of a graph in the place of what the scheduler makes.
 //!
 //! A row is registered at a device. When a graph is planned, [`replace`] asks the rows for each operation, results before
-//! their sources, and puts a call of the kernel in the place of the first match. Everything behind that, as fusion,
-//! plans and explanations, sees the call of a user kernel.
+//! their sources, and puts a call of the kernel in the place of the first match. Fusion, plans and
+//! explanations see the call of a user kernel.
 
 use super::explain::describe;
 use super::plan_cache::PlanCache;
@@ -18,7 +18,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// An operation that is about to be planned, with those that it follows from: what a row looks at. See
+/// An operation that is about to be planned, with the operations that it follows from. See
 /// [`Device::register_row`].
 #[derive(Clone, Copy)]
 pub struct Operation<'a> {
@@ -97,11 +97,11 @@ impl fmt::Debug for Operation<'_> {
 
 impl Device {
     /// From now on plans of this device compute an operation by this kernel where `applies` gives the kernel's inputs. It may
-    /// look at the operations that the result follows from, so a row can stand for several of them at once. Earlier plans
+    /// look at the operations that the result follows from, so a row can stand for several of them. Earlier plans
     /// are dropped. Of several rows the first that applies is taken; [`Tensor::explain`](crate::Tensor::explain) names the kernel.
     ///
-    /// The kernel has one output, of the dtype and shape of the operation. Where it has not, or cannot be recorded for the
-    /// inputs, a warning is logged and the operation is computed as without the row. Gradients are those of the
+    /// The kernel has one output, of the dtype and shape of the operation. Otherwise, and where recording the
+    /// kernel for these inputs fails, a warning is logged and the operation is computed as without the row. Gradients are those of the
     /// operation. `applies` runs while a plan is made, so it must not compute tensors.
     ///
     /// ```

@@ -311,7 +311,7 @@ fn steps_that_repeat_are_lowered_once() {
     assert!(grown[0].abs_diff(grown[1]) < 100, "tuples of 100 steps: {grown:?}");
 }
 
-/// A kernel that gives the rows of `x` doubled and `more` added, so that a test sees which kernel ran.
+/// A kernel that doubles `x` and adds `more`: the result tells whether the kernel ran.
 fn doubled(name: &str, more: f32) -> Kernel {
     Kernel::new(name, move |k: &Lang| {
         let n = k.size("n");
@@ -395,7 +395,7 @@ fn rows_that_do_not_fit_change_nothing() {
     assert_eq!((&x + &x).to_vec::<f32>().unwrap(), expected);
     let elements = Kernel::elementwise("elements", |x: &[Val<'_>]| x[0]);
     assert!(d.register_row(&elements, twice).is_err());
-    // What fits does so behind all of these.
+    // A row that fits is found behind the others.
     d.register_row(&doubled("fits", 1.0), twice).unwrap();
     let after: Vec<f32> = expected.iter().map(|x| x + 1.0).collect();
     assert_eq!((&x + &x).to_vec::<f32>().unwrap(), after);

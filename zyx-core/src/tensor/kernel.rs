@@ -441,8 +441,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// The kernel as it is recorded for inputs of these dtypes on a device, as text: its IR, with a header that says how it
-    /// is called. [`Kernel::from_text`] reads it. A function of elements is written for arrays of one axis.
+    /// The text of the kernel for inputs of these dtypes on a device: its IR, with a header that says how it is called.
+    /// [`Kernel::from_text`] reads it. A function of elements is written for arrays of one axis.
     ///
     /// ```
     /// use zyx::DType;

@@ -24,7 +24,8 @@ use recording::{Arg, Open};
 use value::PyVal;
 use zyx::internals::hal::fork;
 use zyx::kernel::{
-    Access, Kernel, KernelGradient, Lang, Language, Operand, RawKernel, RawLaunch, RawParam, RawSource, Site, Val,
+    Access, Kernel, KernelGradient, Lang, Language, Operand, RawKernel, RawLaunch, RawParam,
+    RawSource, Site, Val,
 };
 use zyx::{DType, Scalar, Tensor};
 
@@ -142,7 +143,8 @@ type Declared = (String, Vec<u8>, String, Vec<(DTypeArg, String)>, Vec<DTypeArg>
 
 fn raw_source(declared: Declared) -> PyResult<RawSource> {
     let (language, code, name, buffers, scalars, threads, shared_bytes) = declared;
-    let unknown = |what: &str, word: &str| PyValueError::new_err(format!("with_raw: {word:?} is no {what}"));
+    let unknown =
+        |what: &str, word: &str| PyValueError::new_err(format!("with_raw: {word:?} is no {what}"));
     let known = LANGUAGES.into_iter().find(|known| known.to_string() == language);
     let language = known.ok_or_else(|| unknown("language of kernels", &language))?;
     let buffer = |(dtype, access): (DTypeArg, String)| {
@@ -160,7 +162,12 @@ fn raw_source(declared: Declared) -> PyResult<RawSource> {
 }
 
 /// The launch that a function of Python gives for values of sizes.
-fn raw_launch(py: Python<'_>, rule: &Py<PyAny>, sizes: &[usize], vars: &[DType]) -> PyResult<RawLaunch> {
+fn raw_launch(
+    py: Python<'_>,
+    rule: &Py<PyAny>,
+    sizes: &[usize],
+    vars: &[DType],
+) -> PyResult<RawLaunch> {
     let found = rule.bind(py).call1(PyTuple::new(py, sizes)?)?;
     let (groups, given): (Vec<u32>, Vec<Bound<'_, PyAny>>) = found.extract()?;
     let groups = [0, 1, 2].map(|axis| groups.get(axis).copied().unwrap_or(1));
@@ -176,7 +183,12 @@ fn raw_launch(py: Python<'_>, rule: &Py<PyAny>, sizes: &[usize], vars: &[DType])
 
 #[pymethods]
 impl PyKernel {
-    fn with_raw(&self, declared: Declared, launch: Py<PyAny>, sizes: Vec<String>) -> PyResult<PyKernel> {
+    fn with_raw(
+        &self,
+        declared: Declared,
+        launch: Py<PyAny>,
+        sizes: Vec<String>,
+    ) -> PyResult<PyKernel> {
         let source = raw_source(declared)?;
         let vars = source.vars.clone();
         // SAFETY: the documentation of `with_raw` says what its caller promises, in the words of `RawKernel::new`.

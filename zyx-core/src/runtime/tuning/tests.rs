@@ -552,7 +552,7 @@ fn largest_of(device: &Device, x: f32) -> Vec<f32> {
     largest(device, x).to_vec().unwrap()
 }
 
-/// What an explanation says of the passes of the only kernel of a step.
+/// The steps that an explanation prints for the only kernel of a step.
 fn steps_told(device: &Device) -> String {
     let told = largest(device, 0.5).explain().unwrap();
     let tuned = told.launches[0].kernels[0].tuned.clone();
@@ -574,7 +574,7 @@ fn a_registered_pass_is_tried_and_explained() {
     let told = steps_told(&device);
     assert!(!told.is_empty() && !told.contains("swapped("), "{told}");
 
-    // Earlier results of searches say nothing of it.
+    // The kernel was searched without the pass, so it is searched again.
     device.register_pass(&SWAPPED).unwrap();
     let tuned = device.tune(LONG).unwrap();
     assert!(tuned.len() == 1 && tuned[0].after < tuned[0].before, "{tuned:?}");
@@ -620,7 +620,7 @@ fn a_registered_pass_that_computes_something_else_is_refused() {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
-/// A search that began before a pass was registered is not taken for one with it.
+/// After a search that began before a pass was registered, the kernel is searched again.
 #[test]
 fn passes_may_be_registered_while_searches_run() {
     let dir = folder("threads");
