@@ -493,7 +493,7 @@ impl Kernel {
     /// let again = Kernel::from_text(&double.to_text(&[DType::F32], &device)?)?;
     /// assert_eq!(again.name(), "double");
     /// let error = Kernel::from_text(&text.replace("add", "ad")).unwrap_err();
-    /// assert!(error.to_string().contains("line 13: there is no op `ad`"), "{error}");
+    /// assert!(error.to_string().contains("line 14: there is no op `ad`"), "{error}");
     /// # Ok::<(), zyx::Error>(())
     /// ```
     ///

@@ -2,9 +2,9 @@
 
 use super::tests::{gpu, run};
 use super::*;
+use crate::ir::generate::Random;
 use crate::ir::interp::Options;
 use crate::ops::BinaryOp;
-use crate::testing::Rng;
 
 const DTYPES: [DType; 5] = [DType::F32, DType::F64, DType::F16, DType::I32, DType::I64];
 
@@ -29,7 +29,7 @@ fn term<'k>(
 
 /// A kernel with arguments of all roles, extents that follow from sizes, and a random expression.
 fn random(seed: u64) -> Recorded {
-    let mut rng = Rng(seed);
+    let mut rng = Random::new(seed);
     let dtype = DTYPES[rng.below(DTYPES.len())];
     let caps = [crate::ir::interp::caps(), gpu(64, 0), gpu(256, 32)][rng.below(3)].clone();
     let large = rng.below(4) == 0;
@@ -77,7 +77,7 @@ fn random_kernels_are_read_as_they_were_written() {
 }
 
 /// Lines are taken away, repeated and exchanged; words and characters too.
-fn damaged(text: &str, rng: &mut Rng) -> String {
+fn damaged(text: &str, rng: &mut Random) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for _ in 0..1 + rng.below(2) {
         let (at, other) = (rng.below(lines.len()), rng.below(lines.len()));
@@ -117,7 +117,7 @@ fn damaged_texts_are_errors_with_a_line() {
     let (mut refused, mut read) = (0, 0);
     let texts: Vec<String> = (0..40).map(|seed| random(seed).to_string()).collect();
     for seed in 0..3000 {
-        let text = damaged(&texts[seed as usize % texts.len()], &mut Rng(seed));
+        let text = damaged(&texts[seed as usize % texts.len()], &mut Random::new(seed));
         match text.parse::<Recorded>() {
             Err(error) => {
                 assert!(error.line <= text.lines().count(), "{error}\n{text}");

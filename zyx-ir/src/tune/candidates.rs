@@ -55,6 +55,8 @@ impl Candidate {
     fn behind(kernel: &Kernel, caps: &Caps, step: Step, knobs: Knobs) -> Option<Candidate> {
         let mut candidate = Candidate::of(&step.apply(kernel)?, caps, knobs);
         candidate.trace.steps.insert(0, step);
+        // It is not what the setting alone gives.
+        candidate.knobs = None;
         Some(candidate)
     }
 

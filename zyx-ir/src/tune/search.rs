@@ -239,8 +239,10 @@ fn shortest<B: Bench>(bench: &mut B, program: &B::Program) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{Op, Verified};
-    use crate::passes::{property_tests, samples};
+    use crate::ir::{Op, Value, Verified};
+    use crate::ops::UnaryOp;
+    use crate::passes::rebuild::Rebuild;
+    use crate::passes::{Site, property_tests, samples};
     use crate::tune::check::{contents, scalars};
 
     /// A device that runs kernels by the interpreter and says that time is what a function of the
@@ -302,6 +304,67 @@ mod tests {
         let (trace, kernel) = found.choice.steps().expect("shorter ones exist");
         assert_eq!(trace.apply(&samples::gelu(1 << 12)).as_ref(), Some(kernel));
         assert!(found.times.1 < found.times.0);
+    }
+
+    /// Absolute values of absolute values, each of which takes long.
+    fn absolutes(kernel: &Kernel) -> u64 {
+        let is_abs = |op: &&Op| matches!(op, Op::Unary { op: UnaryOp::Abs, .. });
+        100 + 50 * kernel.ops().iter().filter(is_abs).count() as u64
+    }
+
+    /// The heuristic's parameters change nothing here, so a choice with the pass has the default ones.
+    #[test]
+    fn a_registered_pass_in_front_of_the_default_parameters_is_chosen() {
+        static ONCE: Pass = Pass {
+            name: "once",
+            doc: "one absolute value instead of two",
+            reassociates: false,
+            sites: |_, _| vec![Site::whole()],
+            apply: |kernel, _| {
+                let mut new = Rebuild::new(kernel);
+                for (value, op, _) in kernel.iter() {
+                    match op {
+                        Op::Unary { op: UnaryOp::Abs, x } if is_abs(kernel, x) => {
+                            new.set(value, new.get(x));
+                        }
+                        _ => {
+                            new.copy(value);
+                        }
+                    }
+                }
+                new.out.finish()
+            },
+        };
+        fn is_abs(kernel: &Kernel, x: Value) -> bool {
+            matches!(kernel.op(x), Op::Unary { op: UnaryOp::Abs, .. })
+        }
+        let kernel: Kernel = "kernel absolutes
+            buffer 0 : f32[64] readwrite
+            %x param 0 readwrite : f32
+            %n const 64 : i64
+            %i loop parallel %n
+            %a load %x[%i] : f32
+            %b abs %a : f32
+            %c abs %b : f32
+            %s store %x[%i], %c : f32
+            %e end %i"
+            .parse()
+            .unwrap();
+        let caps = Caps::default();
+        let input = vec![contents(&kernel, 0)];
+        let found = |registered: &[&'static Pass]| {
+            let (input, lies) = (input.clone(), |_: &Kernel| false);
+            let mut fake = Fake { input, time: absolutes, lies, left: usize::MAX, compiled: 0 };
+            let kernel = Verified::new(&kernel).unwrap().into();
+            search(&kernel, &caps, registered, &mut fake).unwrap().choice
+        };
+        assert_eq!(found(&[]), Choice::default());
+        let choice = found(&[&ONCE]);
+        let (trace, tuned) = choice.steps().expect("the pass makes it faster");
+        assert!(
+            trace.to_string().contains("once()") && absolutes(tuned) == 150,
+            "{trace}\n{tuned}"
+        );
     }
 
     #[test]
