@@ -502,9 +502,9 @@ def test_code_of_one_backend():
     x = [float(i) for i in range(100)]
     assert with_raw()(zyx.tensor(x, device="cpu")).tolist() == [2 * x for x in x]
     assert with_raw(language="PTX")(zyx.tensor(x, device="cpu")).tolist() == [2 * x for x in x]
-    with pytest.raises(ValueError, match="'OpenCL' is no language"):
+    with pytest.raises(ValueError, match='"OpenCL" is no language'):
         with_raw(language="OpenCL")
-    with pytest.raises(ValueError, match="'r' is no access"):
+    with pytest.raises(ValueError, match='"r" is no access'):
         with_raw(buffers=[("float32", "r")])
     with pytest.raises(TypeError, match="names of sizes"):
         with_raw(launch=5)
