@@ -29,7 +29,7 @@ fn main() -> Result<()> {
     let x = numbers(&[4, 1 << 16])?;
     let rows: Vec<Tensor> = (0..4).map(|row| x.select_index(0, row)).collect::<Result<_>>()?;
     rows.iter().try_for_each(Tensor::realize)?;
-    let largest = || rows[1..].iter().try_fold(rows[0].exp(), |y, row| y.maximum(&row.exp()));
+    let largest = || rows[1..].iter().try_fold(rows[0].exp(), |y, row| y.maximum(row.exp()));
     largest()?.realize()?;
     device.tune(Duration::from_secs(20))?;
     let before = time(&device, &largest)?;

@@ -36,7 +36,7 @@ fn is_alone(test: &str) -> bool {
 
 /// The largest of results of a function.
 fn largest(x: &[Tensor], f: &dyn Fn(&Tensor) -> Tensor) -> Result<Tensor> {
-    x[1..].iter().try_fold(f(&x[0]), |y, x| y.maximum(&f(x)))
+    x[1..].iter().try_fold(f(&x[0]), |y, x| y.maximum(f(x)))
 }
 
 /// Maxima of two results of a function, as the IR has them.
