@@ -4,4 +4,5 @@ pub use crate::hal::{Language, RawKernel, RawParam, RawSource};
 pub use crate::ir::Access;
 pub use crate::lang::*;
 pub use crate::ops::{BinaryOp, UnaryOp};
+pub use crate::schedule::Operation;
 pub use crate::tensor::{Kernel, KernelGradient, RawLaunch};

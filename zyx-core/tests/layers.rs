@@ -98,7 +98,7 @@ const CORE: &[Layer] = &[
         ],
     ),
     // Names for programs alone.
-    ("kernel", &["hal", "ir", "lang", "ops", "tensor"]),
+    ("kernel", &["hal", "ir", "lang", "ops", "schedule", "tensor"]),
     ("autodiff", &["dtype", "error", "graph", "ops", "origin", "shape", "tensor"]),
     // For the suites alone.
     (

@@ -122,6 +122,10 @@ pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
         }
         Error::Index { .. } => PyIndexError::new_err(text),
         Error::Kernel(wrong) => lang_error(py, &wrong),
+        // Code for one backend has no line of Python.
+        Error::Compile(wrong) => {
+            kernel_error(py, text, &Site { file: wrong.kernel.into(), line: 0 })
+        }
         Error::Shape { .. } => raise(py, 0, text),
         Error::DType { .. } => raise(py, 1, text),
         Error::Argument { .. } | Error::Format { .. } | Error::Value { .. } => {

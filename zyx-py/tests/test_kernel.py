@@ -469,6 +469,69 @@ def test_text():
         swiglu.text("float32", "float32")
 
 
+TWICE = """__kernel void twice(__global float *x, ulong x0, __global float *y, ulong y0, float by, uint n) {
+    uint i = get_global_id(0);
+    if (i < n) y[y0 + i] = by * x[x0 + i];
+}"""
+
+
+def with_raw(code=TWICE, launch=lambda n: ([(n + 63) // 64], [4, n]), **changes):
+    """A kernel that doubles, and whose code for OpenCL multiplies by 4: results tell which ran."""
+
+    @zyx.kernel
+    def double(k):
+        n = k.size("n")
+        x = k.input("x", [n])
+        y = k.output("y", [n], zyx.float32)
+
+        @k.each([n])
+        def _(i):
+            y[i] = x[i] * 2
+
+    declared = {
+        "language": "OpenCL C",
+        "entry": "twice",
+        "buffers": [("float32", "read"), (zyx.float32, "write")],
+        "scalars": ["float32", zyx.uint32],
+        "threads": 64,
+    }
+    return double.with_raw(code=code, launch=launch, **{**declared, **changes})
+
+
+def test_code_of_one_backend():
+    x = [float(i) for i in range(100)]
+    assert with_raw()(zyx.tensor(x, device="cpu")).tolist() == [2 * x for x in x]
+    assert with_raw(language="PTX")(zyx.tensor(x, device="cpu")).tolist() == [2 * x for x in x]
+    with pytest.raises(ValueError, match='"OpenCL" is no language'):
+        with_raw(language="OpenCL")
+    with pytest.raises(ValueError, match='"r" is no access'):
+        with_raw(buffers=[("float32", "r")])
+    with pytest.raises(TypeError, match="names of sizes"):
+        with_raw(launch=5)
+    with pytest.raises(OverflowError):
+        with_raw(threads=-1)
+    if not any(spec.startswith("opencl") for spec, *_ in zyx.devices()):
+        pytest.skip("no OpenCL device")
+    x = zyx.tensor(x, device="opencl")
+    assert with_raw()(x).tolist() == [4 * x for x in x.tolist()]
+    assert (with_raw()(x + 1) - 1).tolist() == [4 * x + 3 for x in x.tolist()]
+    assert with_raw(language="WGSL")(x).tolist() == [2 * x for x in x.tolist()]
+    for changes in [
+        {"buffers": [("float32", "read")]},
+        {"buffers": [("float32", "read"), ("float32", "read")]},
+        {"launch": lambda n: ([1], [n])},
+        {"launch": lambda n: ([1], [1, n, 1])},
+    ]:
+        with pytest.raises(ValueError, match="the raw kernel `twice`"):
+            with_raw(**changes)(x)
+    with pytest.raises(ZeroDivisionError):
+        with_raw(launch=lambda n: 1 / 0)(x)
+    with pytest.raises(TypeError):
+        with_raw(launch=lambda n: None)(x)
+    with pytest.raises(zyx.KernelError, match="twice"):
+        with_raw(code=TWICE.replace("uint i", "uint j"))(x).tolist()
+
+
 # Errors
 
 

@@ -31,6 +31,9 @@ mod performance {}
 #[doc = include_str!("../../docs/guide/kernels.md")]
 mod kernels {}
 
+#[doc = include_str!("../../docs/guide/extending.md")]
+mod extending {}
+
 #[doc = include_str!("../../docs/guide/from-pytorch.md")]
 mod from_pytorch {}
 

@@ -402,6 +402,7 @@ const WITHOUT_ARGUMENTS: &[&str] = &[
     "Kernel::call_all",
     "Kernel::check",
     "Kernel::to_text",
+    "Kernel::from_text",
 ];
 
 #[test]

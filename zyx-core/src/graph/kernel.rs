@@ -198,6 +198,29 @@ impl Graph {
         }) as u32
     }
 
+    /// The node of a call with these inputs: of more than two, the second source lists the others.
+    pub(crate) fn call(&mut self, call: KernelCall, inputs: &[NodeId]) -> Node {
+        let (n, call) = (call.sources(), self.number_of(call));
+        let x = inputs[0];
+        let y = match inputs[1..] {
+            [] => x,
+            [y] => y,
+            _ => self.listed(&inputs[1..]),
+        };
+        Node::Kernel { n, call, x, y }
+    }
+
+    /// A list of inputs: of more than three, the third source is a list.
+    fn listed(&mut self, inputs: &[NodeId]) -> NodeId {
+        let [x, y] = [inputs[0], inputs[1]];
+        let (n, z) = match inputs[2..] {
+            [] => (2, y),
+            [z] => (3, z),
+            _ => (3, self.listed(&inputs[2..])),
+        };
+        self.push(Node::Operands { n, x, y, z }, DType::F32, Shape::scalar())
+    }
+
     /// The call of a kernel node, and the first node of its launch.
     pub(crate) fn kernel_call(&self, id: NodeId) -> Option<(&KernelCall, NodeId)> {
         let Node::Kernel { call, .. } = self.node(id) else { return None };

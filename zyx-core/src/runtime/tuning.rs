@@ -15,16 +15,18 @@ use super::device::{Device, Inner};
 use super::erased::Program;
 use super::stats::Counters;
 use crate::clock::Instant;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hal::{Arg, CompileError, DiskCache, fork};
 use crate::ir::{Access, Kernel, Rewritten, Verified};
 use crate::lru::Lru;
+use crate::passes::{self, Pass};
 use crate::prepare::{computations, optimize, optimize_by};
 use crate::tune::choice::Choice;
 use crate::tune::search::{Bench, Found, search};
 use crate::tune::{check, cost};
 use library::Offer;
 use rustc_hash::FxHashMap;
+use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -77,6 +79,8 @@ pub(super) struct Tuner {
 #[derive(Default)]
 struct State {
     tuning: Tuning,
+    /// Passes that programs registered.
+    passes: Vec<&'static Pass>,
     /// Time left for the background.
     left: Duration,
     /// Whether the thread runs.
@@ -102,8 +106,12 @@ struct Task {
 }
 
 impl State {
-    /// Keeps a choice, and forgets those asked for least recently beyond so many bytes.
-    fn know(&mut self, part: &Kernel, choice: &Choice, limit: usize) {
+    /// Keeps a choice, and forgets those asked for least recently beyond so many bytes. The result of a search with
+    /// fewer `passes` than are registered now is dropped.
+    fn know(&mut self, part: &Kernel, choice: &Choice, passes: usize, limit: usize) {
+        if passes != self.passes.len() {
+            return;
+        }
         let found = choice.steps();
         let found = found.map_or(0, |(trace, kernel)| size_of_val(trace) + kernel.bytes());
         // A choice that is not the heuristic's holds the kernel that it is for.
@@ -112,7 +120,11 @@ impl State {
         self.known.fit(limit);
     }
 
-    fn finish(&mut self, kernel: &Kernel, limit: usize) {
+    /// Searches a kernel no more, unless more passes are registered than the `passes` that were tried.
+    fn finish(&mut self, kernel: &Kernel, passes: usize, limit: usize) {
+        if passes != self.passes.len() {
+            return;
+        }
         self.done.insert(kernel.clone(), (), kernel.bytes());
         self.done.fit(limit);
     }
@@ -181,11 +193,68 @@ impl Device {
         Ok(all)
     }
 
+    /// From now on searches for faster kernels try this pass, too, at each of its sites, in front of the heuristic's choice
+    /// of passes and behind it. Kernels that were searched before are searched again. The pass changes nothing by itself: only
+    /// [`Device::tune`] and tuning in the background use it, where it makes a kernel faster.
+    ///
+    /// The rewritten kernel is verified, and its results are compared with those of the kernel before it is timed. Choices
+    /// on disk belong to the set of names of registered passes: a pass that works otherwise than before needs another name.
+    ///
+    /// ```
+    /// use zyx::internals::passes::{Pass, Site};
+    /// static NOTHING: Pass = Pass {
+    ///     name: "nothing",
+    ///     doc: "Changes nothing.",
+    ///     reassociates: false,
+    ///     sites: |_, _| vec![Site::whole()],
+    ///     apply: |kernel, _| kernel.clone(),
+    /// };
+    /// # let device = zyx::runtime().device("reference")?;
+    /// device.register_pass(&NOTHING)?;
+    /// assert!(device.register_pass(&NOTHING).is_err());
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when another pass has the name, or it is no word.
+    #[track_caller]
+    pub fn register_pass(&self, pass: &'static Pass) -> Result<()> {
+        let mut state = self.tuner_state();
+        passes::check_name(pass, &state.passes).map_err(|error| Error::Argument {
+            op: "register_pass",
+            reason: error.to_string(),
+            location: Location::caller(),
+        })?;
+        state.passes.push(pass);
+        (state.known, state.done) = Default::default();
+        if let Some(store) = &state.store {
+            state.store = Some(Arc::new(store.with_passes(&state.passes)));
+        }
+        drop(state);
+        self.tune_in_background();
+        Ok(())
+    }
+
+    /// The steps that searches found for a kernel, as text: of each computation that it consists of.
+    pub(crate) fn tuned_steps(&self, kernel: &Kernel) -> Vec<String> {
+        let Ok(verified) = Verified::new(kernel) else { return Vec::new() };
+        let mut state = self.tuner_state();
+        let parts = computations(&verified).into_iter();
+        let known = parts.filter_map(|part| state.known.get(&part).cloned());
+        let known: Vec<Choice> = known.collect();
+        known.iter().filter_map(|choice| Some(choice.steps()?.0.to_string())).collect()
+    }
+
+    fn registered(&self) -> Vec<&'static Pass> {
+        self.tuner_state().passes.clone()
+    }
+
     /// Keeps choices in this folder instead of the usual one.
     #[cfg(test)]
     pub(crate) fn tune_in_folder(&self, dir: &std::path::Path) {
         let cache = DiskCache::in_folder(dir, &self.tuning_identity());
-        self.tuner_state().store = Some(Arc::new(Store::new(cache)));
+        let store = Store::new(cache, &self.registered());
+        self.tuner_state().store = Some(Arc::new(store));
     }
 
     pub(super) fn tuning_identity(&self) -> String {
@@ -226,7 +295,7 @@ impl Device {
         if self.tuner_state().tuning == Tuning::Off {
             return optimize(kernel, self.caps());
         }
-        let mut all_known = true;
+        let (mut all_known, passes) = (true, self.registered().len());
         let ready = optimize_by(kernel, self.caps(), &mut |part| {
             let choice = self.known_choice(part);
             all_known &= choice.is_some();
@@ -234,7 +303,7 @@ impl Device {
         });
         // Of a library's offer it is known only whether it was taken.
         if all_known && self.tuner_state().offers.get(&**kernel).is_none() {
-            self.tuner_state().finish(kernel, self.tuned_limit());
+            self.tuner_state().finish(kernel, passes, self.tuned_limit());
         }
         ready
     }
@@ -244,8 +313,9 @@ impl Device {
         if let Some(known) = self.tuner_state().known.get(part) {
             return Some(known.clone());
         }
-        let choice = self.store().get(part)?;
-        self.tuner_state().know(part, &choice, self.tuned_limit());
+        let store = self.store();
+        let choice = store.get(part)?;
+        self.tuner_state().know(part, &choice, store.passes().len(), self.tuned_limit());
         Some(choice)
     }
 
@@ -254,8 +324,9 @@ impl Device {
             return store.clone();
         }
         let cache = DiskCache::new("tune", &self.tuning_identity());
-        let store = Arc::new(Store::new(cache));
-        self.tuner_state().store.get_or_insert(store).clone()
+        let mut state = self.tuner_state();
+        let store = Arc::new(Store::new(cache, &state.passes));
+        state.store.get_or_insert(store).clone()
     }
 
     /// The program that takes longest of those not searched yet, and how many more there are.
@@ -283,6 +354,7 @@ impl Device {
 
     /// Searches for a better program and puts it in the place of the one before.
     fn tune_task(&self, task: &Task, mut clock: Clock, all: &mut Vec<Tuned>) -> Result<Duration> {
+        let passes = self.registered().len();
         // Programs are known by kernels as they were given, without the guards that some got.
         let verified = Verified::new(&task.kernel).map_err(CompileError::from)?;
         let is_call = task.offer.as_ref().is_some_and(|offer| offer.order.is_none());
@@ -298,7 +370,7 @@ impl Device {
             self.count_program(&tuned);
             self.replace(task, tuned);
         }
-        self.tuner_state().finish(&task.kernel, self.tuned_limit());
+        self.tuner_state().finish(&task.kernel, passes, self.tuned_limit());
         Ok(clock.worked())
     }
 
@@ -310,19 +382,22 @@ impl Device {
         clock: &mut Clock,
         all: &mut Vec<Tuned>,
     ) -> Result<Option<Program>> {
-        let mut choices = FxHashMap::default();
+        let (mut choices, mut is_new) = (FxHashMap::default(), false);
         for part in computations(kernel) {
             let choice = match self.known_choice(&part) {
                 Some(choice) => choice,
                 None => {
                     let mut trials = self.trials(&part, clock);
                     let found = trials.as_mut().and_then(|trials| self.search(&part, trials, all));
-                    found.map_or_else(Choice::default, |found| found.choice)
+                    let choice = found.map_or_else(Choice::default, |found| found.choice);
+                    is_new |= !choice.is_default();
+                    choice
                 }
             };
             choices.insert((*part).clone(), choice);
         }
-        if choices.values().all(Choice::is_default) || self.uses_choices(program) {
+        let all_default = choices.values().all(Choice::is_default);
+        if all_default || !is_new && self.uses_choices(program) {
             return Ok(None);
         }
         let choose = &mut |part: &Kernel| choices.get(part).cloned().unwrap_or_default();
@@ -342,7 +417,12 @@ impl Device {
             }
             _ => self.caches().add_program(kernel.clone(), new.clone()),
         }
-        self.tuner_state().better.insert(old.address(), (old.clone(), new));
+        let mut state = self.tuner_state();
+        // After a pass was registered, what an earlier search found may be replaced.
+        let earlier = state.better.values_mut().filter(|pair| pair.1.address() == old.address());
+        earlier.for_each(|pair| pair.1 = new.clone());
+        state.better.insert(old.address(), (old.clone(), new));
+        drop(state);
         self.tuner().generation.fetch_add(1, Relaxed);
     }
 
@@ -367,7 +447,8 @@ impl Device {
         trials: &mut Trials<'_>,
         all: &mut Vec<Tuned>,
     ) -> Option<Found<Program>> {
-        let found = search(part, self.caps(), trials)?;
+        let store = self.store();
+        let found = search(part, self.caps(), store.passes(), trials)?;
         all.push(Tuned {
             name: part.name().to_owned(),
             before: found.times.0,
@@ -375,9 +456,10 @@ impl Device {
             refused: found.wrong,
         });
         if found.complete || !found.choice.is_default() {
-            self.store().put(part, &found.choice);
+            store.put(part, &found.choice);
         }
-        self.tuner_state().know(part, &found.choice, self.tuned_limit());
+        let passes = store.passes().len();
+        self.tuner_state().know(part, &found.choice, passes, self.tuned_limit());
         Some(found)
     }
 
@@ -402,9 +484,10 @@ impl Device {
         };
         let share = if waiting > 0 { left / SHARE } else { left };
         let clock = Clock { rests: true, ..Clock::of(share) };
+        let passes = self.registered().len();
         let worked = self.tune_task(&task, clock, &mut Vec::new());
         // What failed is not tried again.
-        self.tuner_state().finish(&task.kernel, self.tuned_limit());
+        self.tuner_state().finish(&task.kernel, passes, self.tuned_limit());
         let worked = worked.unwrap_or(share);
         let mut state = self.tuner_state();
         state.left = state.left.saturating_sub(worked.max(Duration::from_micros(1)));

@@ -124,6 +124,9 @@ pub struct KernelNote {
     pub name: String,
     /// The strategy that made it.
     pub strategy: &'static str,
+    /// The passes with their sites that a search found for it, see [`Device::tune`]; empty where those of the heuristic are
+    /// the fastest, or no search took place.
+    pub tuned: String,
     /// The operations that are fused in it, each with how often it occurs.
     pub fused: Vec<(String, usize)>,
     /// The calls of the program that they come from, in the order in which they are computed, if that is known
@@ -240,6 +243,7 @@ fn planned(
     let mut explainer = Explainer { graph, partition, results, kept, parameters, writers, sources };
     let accesses: Vec<Vec<(NodeId, Access)>> = items.iter().map(ScheduleItem::accesses).collect();
     let calls: Vec<(String, [f64; 2])> = items.iter().map(name_of).collect();
+    let mut tuned: Vec<Vec<String>> = items.iter().map(|item| tuned_steps(item, device)).collect();
     let profile = device.profile();
     let (mut launches, mut joined) = (Vec::new(), Joined::default());
     for (number, fusion) in fusions(graph, items, device).into_iter().enumerate() {
@@ -251,7 +255,9 @@ fn planned(
         let kernels: Vec<KernelNote> = members
             .iter()
             .map(|&item| {
-                explainer.kernel(&calls[item], (groups[item], strategies[item]), &accesses[item])
+                let tuned = std::mem::take(&mut tuned[item]);
+                let made_by = (groups[item], strategies[item], tuned);
+                explainer.kernel(&calls[item], made_by, &accesses[item])
             })
             .collect();
         let name = launch.name();
@@ -331,6 +337,14 @@ fn name_of(item: &ScheduleItem) -> (String, [f64; 2]) {
     }
 }
 
+/// The steps that searches found for the kernel of an item.
+fn tuned_steps(item: &ScheduleItem, device: &Device) -> Vec<String> {
+    match item {
+        ScheduleItem::Kernel(lowered) => device.tuned_steps(&lowered.kernel),
+        ScheduleItem::Call { .. } => Vec::new(),
+    }
+}
+
 /// The time that memory, or arithmetic if that is more, needs at least.
 fn least_seconds(kernels: &[KernelNote], speeds: Speeds) -> f64 {
     let values = kernels.iter().flat_map(|k| k.reads.iter().chain(&k.writes));
@@ -357,7 +371,7 @@ impl Explainer<'_> {
     fn kernel(
         &self,
         (name, [operations, products]): &(String, [f64; 2]),
-        (group, strategy): (usize, &'static str),
+        (group, strategy, tuned): (usize, &'static str, Vec<String>),
         accesses: &[(NodeId, Access)],
     ) -> KernelNote {
         let values = |wanted: fn(Access) -> bool| {
@@ -369,6 +383,7 @@ impl Explainer<'_> {
         KernelNote {
             name: name.clone(),
             strategy,
+            tuned: tuned.join("; "),
             fused: count(&ids, |id| self.op_of(group, id)),
             calls: self.calls(group, &ids),
             reads: values(|a| a != Access::Write),
@@ -463,44 +478,47 @@ impl Explainer<'_> {
         Some(if gradient { format!("gradient of {name}") } else { name })
     }
 
-    /// What a node does, in a word or two.
     fn op(&self, id: NodeId) -> String {
-        let word = match self.graph.node(id) {
-            Node::Leaf { .. } => "input",
-            Node::Const { .. } | Node::Argument { .. } => "number",
-            Node::Iota => "iota",
-            Node::Unary { op, .. } => op.name(),
-            Node::Binary { op, .. } => op.name(),
-            Node::Ternary { op, .. } => op.name(),
-            Node::Cast { .. } => return format!("cast to {}", self.graph.dtype(id)),
-            Node::Bitcast { .. } => return format!("bitcast to {}", self.graph.dtype(id)),
-            Node::Reduce { op, axes, .. } => {
-                let axes: Vec<String> = axes_of(axes).map(|axis| axis.to_string()).collect();
-                return format!("reduce {} over {}", op.name(), axes.join(", "));
-            }
-            Node::Recurrence { axis, .. } => return format!("recurrence along {axis}"),
-            Node::Scan { op, axis, .. } => return format!("scan {} along {axis}", op.name()),
-            Node::Reshape { .. } => "reshape",
-            Node::Permute { .. } => "permute",
-            Node::Expand { .. } => "expand",
-            Node::Pad { .. } => "pad",
-            Node::Shrink { .. } => "shrink",
-            Node::Flip { .. } => "flip",
-            Node::Gather { .. } => "gather",
-            Node::Scatter { .. } => "scatter",
-            Node::RadixScatter { .. } => "distribute",
-            Node::SortRows { .. } => "sort rows",
-            Node::Kernel { call, .. } => {
-                return format!("kernel {}", self.graph.calls[call as usize].name());
-            }
-            Node::Operands { .. } => "operands",
-            Node::Fourier { .. } => "fourier",
-            Node::Copy { .. } => "copy",
-        };
-        word.to_owned()
+        describe(self.graph, id)
     }
 }
 
+/// The operation of a node, in a word or two.
+pub(super) fn describe(graph: &Graph, id: NodeId) -> String {
+    let word = match graph.node(id) {
+        Node::Leaf { .. } => "input",
+        Node::Const { .. } | Node::Argument { .. } => "number",
+        Node::Iota => "iota",
+        Node::Unary { op, .. } => op.name(),
+        Node::Binary { op, .. } => op.name(),
+        Node::Ternary { op, .. } => op.name(),
+        Node::Cast { .. } => return format!("cast to {}", graph.dtype(id)),
+        Node::Bitcast { .. } => return format!("bitcast to {}", graph.dtype(id)),
+        Node::Reduce { op, axes, .. } => {
+            let axes: Vec<String> = axes_of(axes).map(|axis| axis.to_string()).collect();
+            return format!("reduce {} over {}", op.name(), axes.join(", "));
+        }
+        Node::Recurrence { axis, .. } => return format!("recurrence along {axis}"),
+        Node::Scan { op, axis, .. } => return format!("scan {} along {axis}", op.name()),
+        Node::Reshape { .. } => "reshape",
+        Node::Permute { .. } => "permute",
+        Node::Expand { .. } => "expand",
+        Node::Pad { .. } => "pad",
+        Node::Shrink { .. } => "shrink",
+        Node::Flip { .. } => "flip",
+        Node::Gather { .. } => "gather",
+        Node::Scatter { .. } => "scatter",
+        Node::RadixScatter { .. } => "distribute",
+        Node::SortRows { .. } => "sort rows",
+        Node::Kernel { call, .. } => {
+            return format!("kernel {}", graph.calls[call as usize].name());
+        }
+        Node::Operands { .. } => "operands",
+        Node::Fourier { .. } => "fourier",
+        Node::Copy { .. } => "copy",
+    };
+    word.to_owned()
+}
 /// Elements copied, and rows of the matrices multiplied, to measure a device.
 const COPIED: usize = 1 << 24;
 const ROWS: usize = 1024;
@@ -622,6 +640,9 @@ impl KernelNote {
 
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "   {}", self.summary())?;
+        if !self.tuned.is_empty() {
+            writeln!(f, "     tuned: {}", self.tuned)?;
+        }
         for value in &self.reads {
             match value.launch {
                 None => writeln!(f, "     reads {value}")?,

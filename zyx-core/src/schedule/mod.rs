@@ -38,6 +38,7 @@ mod play;
 mod prologue;
 mod pull;
 mod reason;
+mod rows;
 mod search;
 mod siblings;
 mod split_reduction;
@@ -48,6 +49,7 @@ mod tests;
 mod trace;
 
 pub use explain::{CallNote, Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
+pub use rows::Operation;
 
 use crate::error::{Error, Result};
 use crate::graph::{

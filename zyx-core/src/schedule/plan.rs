@@ -95,6 +95,8 @@ pub(super) enum Sizes {
 pub(crate) struct Plan {
     /// What it computes, if it is kept.
     pub(super) graph: Option<Arc<Graph>>,
+    /// The rows that were registered when it was scheduled.
+    pub(super) rows: usize,
     pub(super) steps: Vec<Step>,
     pub(super) places: Vec<Place>,
     /// Bytes of the allocated outputs, by number.
@@ -262,6 +264,8 @@ impl Plan {
 pub(super) struct Draft {
     /// The graph with long reductions in pieces, if it has any.
     split: Option<Graph>,
+    /// The rows that were registered when it was scheduled, at least.
+    pub(super) rows: usize,
     sizes: Sizes,
     launches: Vec<Launch>,
     /// The items of the last launch.
@@ -288,6 +292,7 @@ impl Draft {
         joining: Launches,
         sizes: Sizes,
     ) -> Result<Draft> {
+        let rows = device.attachment::<PlanCache>().rows().len();
         let split = super::split_reduction::split(graph, device);
         let own = split.as_ref().unwrap_or(graph);
         let items = device.attachment::<PlanCache>().schedule(own, device, sizes).items;
@@ -306,7 +311,7 @@ impl Draft {
             }
         }
         let (launches, compiled) = (item::launches(fusions), OnceLock::new());
-        Ok(Draft { split, sizes, launches, last, candidates, compiled })
+        Ok(Draft { split, rows, sizes, launches, last, candidates, compiled })
     }
 
     /// Whether there may be several variants.
@@ -322,7 +327,8 @@ impl Draft {
         dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
     ) -> Result<Plan> {
         let graph = self.split.as_ref().unwrap_or(graph);
-        let mut plan = Plan { candidates: self.candidates.clone(), ..Plan::default() };
+        let candidates = self.candidates.clone();
+        let mut plan = Plan { candidates, rows: self.rows, ..Plan::default() };
         let (mut last, mut donations) = (self.last.clone(), Vec::new());
         if self.may_vary() {
             plan.dying = dying(&plan.candidates);

@@ -15,6 +15,7 @@ use super::item::{Launches, Scheduled, schedule, schedule_by};
 use super::names::Names;
 use super::plan::{Draft, Plan, Sizes};
 use super::refuse_impossible;
+use super::rows::{Row, Rows};
 use super::search::{self, Choices};
 use crate::error::Result;
 use crate::graph::{
@@ -167,6 +168,8 @@ pub(super) struct PlanCache {
     sizes: Mutex<FxHashMap<u64, u64>>,
     /// What searches chose for graphs of a structure that begin [alike](search::about).
     chosen: Mutex<FxHashMap<[u64; 2], Arc<Choices>>>,
+    /// Kernels that programs registered for operations.
+    rows: Mutex<Rows>,
     /// Visits of tensors that were counted so far.
     visits: AtomicU64,
     /// Nodes of the last graph: the next one of a loop will have as many.
@@ -250,6 +253,23 @@ impl PlanCache {
             let planned = planned.clone();
             Some(Found::new(planned, bindings, &graph.outputs, keeping, tensors, kept_leaves))
         })
+    }
+
+    /// The registered rows.
+    pub(super) fn rows(&self) -> Rows {
+        lock(&self.rows).clone()
+    }
+
+    /// Registers a row: plans made without it are dropped.
+    pub(super) fn add_row(&self, row: Row) -> bool {
+        let mut rows = lock(&self.rows);
+        if rows.iter().any(|known| known.name() == row.name()) {
+            return false;
+        }
+        *rows = rows.iter().cloned().chain([Arc::new(row)]).collect();
+        drop(rows);
+        self.drop_oldest(usize::MAX, 0);
+        true
     }
 
     /// The number of another visit.
@@ -355,8 +375,11 @@ impl PlanCache {
 
     /// What variants of a graph's plan have in common, if it was planned last.
     fn draft(&self, graph: &Arc<Graph>) -> Option<Arc<Draft>> {
-        let draft = lock(&self.draft);
-        draft.as_ref().filter(|draft| Arc::ptr_eq(&draft.0, graph)).map(|draft| draft.1.clone())
+        let (draft, rows) = (lock(&self.draft), self.rows().len());
+        let fits = |draft: &&(Arc<Graph>, Arc<Draft>)| {
+            Arc::ptr_eq(&draft.0, graph) && draft.1.rows == rows
+        };
+        draft.as_ref().filter(fits).map(|draft| draft.1.clone())
     }
 
     /// No more variants of this graph's plan are expected.
@@ -379,6 +402,11 @@ impl PlanCache {
             _ => plans.insert(graph.clone(), planned.clone(), bytes),
         }
         drop(plans);
+        // A row that was registered meanwhile has found no plan to drop.
+        let rows = self.rows().len();
+        if planned.variants().iter().any(|plan| plan.rows != rows) {
+            planned.forget();
+        }
         device.fit_caches();
     }
 }

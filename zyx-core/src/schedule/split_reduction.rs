@@ -45,7 +45,7 @@ const MIN_SIDE: usize = 16;
 /// Fewest threads of a device that computes contractions in blocks.
 const MIN_THREADS: usize = 1 << 12;
 
-/// The graph with long scatters and scans, large reductions, and with such contractions, in
+/// The graph with the kernels of registered rows in the place of operations, with long scatters and scans, large reductions, and with such contractions, in
 /// pieces; `None` if there is none.
 pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
     let caps = device.caps();
@@ -55,6 +55,8 @@ pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
         false => (0, 0),
     };
     let ordered = |op, dtype| !scatter::is_unordered(caps, op, dtype);
+    let replaced = super::rows::replace(graph, device);
+    let graph = replaced.as_ref().unwrap_or(graph);
     let called = number_calls(graph);
     let graph = called.as_ref().unwrap_or(graph);
     let numbers = many_threads && scatter::is_unordered(caps, BinaryOp::Max, DType::I32);
@@ -80,7 +82,7 @@ pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
     };
     let reductions = split_reductions(graph, groups, in_library);
     let split = split_contractions(reductions.as_ref().unwrap_or(graph), device).or(reductions);
-    split.or(scans).or(looking).or(scatters).or(numbered).or(called)
+    split.or(scans).or(looking).or(scatters).or(numbered).or(called).or(replaced)
 }
 
 fn split_contractions(graph: &Graph, device: &Device) -> Option<Graph> {

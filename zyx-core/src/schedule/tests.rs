@@ -2,12 +2,14 @@
 //! fusion than before fails here. Values are equal: naive kernels do the evaluator's arithmetic,
 //! and inputs are small multiples of an eighth, whose sums and products are exact in any order.
 
+use super::Operation;
 use super::item::schedule;
 use crate::graph::capture;
 use crate::hal::Caps;
+use crate::lang::{Lang, Val};
 use crate::reference::Reference;
 use crate::runtime::{Device, Optimizer, Runtime};
-use crate::tensor::Tensor;
+use crate::tensor::{Jit, Kernel, Tensor};
 use crate::testing::evaluate;
 use crate::{BinaryOp, DType, Scalar};
 
@@ -307,4 +309,152 @@ fn steps_that_repeat_are_lowered_once() {
     assert_eq!(two[1], three[1], "kernels of more steps");
     let grown = [two[2] - one[2], three[2] - two[2]];
     assert!(grown[0].abs_diff(grown[1]) < 100, "tuples of 100 steps: {grown:?}");
+}
+
+/// A kernel that doubles `x` and adds `more`: the result tells whether the kernel ran.
+fn doubled(name: &str, more: f32) -> Kernel {
+    Kernel::new(name, move |k: &Lang| {
+        let n = k.size("n");
+        let x = k.input("x", [n]);
+        let y = k.output("y", [n], x.dtype());
+        k.each(n, |i| y.set(i, x.at(i) * 2.0 + more));
+    })
+}
+
+/// Whether an operation is `x + x`; then `x`.
+fn twice<'a>(result: &Operation<'a>, _: &Caps) -> Option<Vec<Operation<'a>>> {
+    match result.inputs()[..] {
+        [x, y] if result.name() == "add" && x == y && x.shape().rank() == 1 => Some(vec![x]),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_row_replaces_plans_that_were_made_before_it() {
+    let d = device();
+    let x = data(&[6], &d);
+    x.realize().unwrap();
+    let sum = || {
+        let x = &x + 1.0;
+        (&x + &x).exp().log()
+    };
+    let jit = Jit::new(|inputs: &[Tensor]| {
+        let x = &inputs[0] + 1.0;
+        Ok(vec![&x + &x])
+    });
+    let traced = || jit.call(&[&x]).unwrap()[0].to_vec::<f32>().unwrap();
+    let before: Vec<f32> = sum().to_vec().unwrap();
+    let traced_before = [traced(), traced(), traced()];
+    d.register_row(&doubled("odd double", 1.0), twice).unwrap();
+    let after: Vec<f32> = sum().to_vec().unwrap();
+    assert!(before.iter().zip(&after).all(|(a, b)| (a + 1.0 - b).abs() < 1e-5), "{after:?}");
+    for (before, after) in traced_before[2].iter().zip(traced()) {
+        assert_eq!(before + 1.0, after);
+    }
+    assert!(sum().explain().unwrap().to_string().contains("kernel odd double"));
+    let error = d.register_row(&doubled("odd double", 0.0), twice).unwrap_err();
+    assert!(error.to_string().contains("another row has this name"), "{error}");
+    // The first row that applies is taken.
+    d.register_row(&doubled("double", 0.0), twice).unwrap();
+    assert_eq!(sum().to_vec::<f32>().unwrap(), after);
+}
+
+#[test]
+fn rows_that_do_not_fit_change_nothing() {
+    let d = device();
+    let x = data(&[6], &d);
+    let expected: Vec<f32> = (&x + &x).to_vec().unwrap();
+    let row = |kernel: &Kernel, n: usize| {
+        let kernel = kernel.clone();
+        d.register_row(&kernel, move |result, caps| {
+            twice(result, caps).map(|_| vec![result.inputs()[0]; n])
+        })
+        .unwrap();
+        assert_eq!((&x + &x).to_vec::<f32>().unwrap(), expected, "{kernel:?}");
+    };
+    row(&doubled("none", 1.0), 0);
+    row(&doubled("too many", 1.0), 2);
+    let other = Kernel::new("another shape", |k: &Lang| {
+        let n = k.size("n");
+        let x = k.input("x", [n]);
+        let y = k.output("y", [n + 1], x.dtype());
+        k.each(n, |i| y.set(i, x.at(i)));
+    });
+    row(&other, 1);
+    let wrong = Kernel::new("wrong", |k: &Lang| {
+        let n = k.size("n");
+        let x = k.input("x", [n]);
+        let y = k.output("y", [n], DType::F16);
+        k.each(n, |i| y.set(i, x.at(i)));
+    });
+    row(&wrong, 1);
+    d.register_row(&doubled("itself", 1.0), |result, caps| {
+        twice(result, caps).map(|_| vec![*result])
+    })
+    .unwrap();
+    assert_eq!((&x + &x).to_vec::<f32>().unwrap(), expected);
+    let elements = Kernel::elementwise("elements", |x: &[Val<'_>]| x[0]);
+    assert!(d.register_row(&elements, twice).is_err());
+    // A row that fits is found behind the others.
+    d.register_row(&doubled("fits", 1.0), twice).unwrap();
+    let after: Vec<f32> = expected.iter().map(|x| x + 1.0).collect();
+    assert_eq!((&x + &x).to_vec::<f32>().unwrap(), after);
+}
+
+/// More than two inputs, a pattern of several operations whose inner values are needed elsewhere, too, and a gradient.
+#[test]
+fn a_row_stands_for_several_operations() {
+    let d = device();
+    let sum = Kernel::new("sum of four", |k: &Lang| {
+        let n = k.size("n");
+        let x = [0, 1, 2, 3].map(|i| k.input(&format!("x{i}"), [n]));
+        let y = k.output("y", [n], x[0].dtype());
+        k.each(n, |i| y.set(i, x[0].at(i) + x[1].at(i) + x[2].at(i) + x[3].at(i)));
+    });
+    d.register_row(&sum, |result, _| {
+        let mut inputs = Vec::new();
+        let mut open = vec![*result];
+        while let Some(of) = open.pop() {
+            match of.name() == "add" {
+                true => open.extend(of.inputs()),
+                false => inputs.push(of),
+            }
+        }
+        (inputs.len() == 4 && result.shape().rank() == 1).then_some(inputs)
+    })
+    .unwrap();
+    let x: Vec<Tensor> = (0..4).map(|i| data(&[5], &d) * (i as f32 + 0.5)).collect();
+    let first = &x[0] + &x[1];
+    let y = &(&first + &x[2]) + &x[3];
+    assert!(y.explain().unwrap().to_string().contains("kernel sum of four"));
+    check(&[&y, &first]);
+    let x: Vec<Tensor> = x.iter().map(Tensor::tracked).collect();
+    let y = &(&(&x[0] + &x[1]) + &x[2]) + &x[3];
+    let slope = y.sum(..).unwrap().grad(&[&x[3]]).unwrap().remove(0).unwrap();
+    assert_eq!(slope.to_vec::<f32>().unwrap(), [1.0; 5]);
+}
+
+#[test]
+fn rows_may_be_registered_while_plans_are_made() {
+    let d = device();
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let d = &d;
+            scope.spawn(move || {
+                for n in 0..60 {
+                    let x = data(&[1 + (n * 7 + thread) % 40], d);
+                    let y: Vec<f32> = (&x + &x).to_vec().unwrap();
+                    let x: Vec<f32> = x.to_vec().unwrap();
+                    assert!(x.iter().zip(&y).all(|(x, y)| 2.0 * x == *y || 2.0 * x + 1.0 == *y));
+                }
+            });
+        }
+        d.register_row(&doubled("odd double", 1.0), twice).unwrap();
+    });
+    for n in 1..40 {
+        let x = data(&[n], &d);
+        let y: Vec<f32> = (&x + &x).to_vec().unwrap();
+        let x: Vec<f32> = x.to_vec().unwrap();
+        assert!(x.iter().zip(&y).all(|(x, y)| 2.0 * x + 1.0 == *y), "{n}");
+    }
 }

@@ -71,6 +71,8 @@ struct Function {
 #[derive(Clone)]
 enum Written {
     Whole(Arc<dyn Fn(&Lang) + Send + Sync>),
+    /// Read from a text, for the dtypes of its inputs.
+    Text(Arc<Recorded>),
     Elementwise(Arc<ElementRule>),
 }
 
@@ -457,7 +459,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// The kernel as it is recorded for inputs of these dtypes on a device, as text of the IR.
+    /// The text of the kernel for inputs of these dtypes on a device: its IR, with a header that says how it is called.
+    /// [`Kernel::from_text`] reads it. A function of elements is written for arrays of one axis.
     ///
     /// ```
     /// use zyx::DType;
@@ -476,7 +479,51 @@ impl Kernel {
     /// As for [`Kernel::call`].
     #[track_caller]
     pub fn to_text(&self, dtypes: &[DType], device: &Device) -> Result<String> {
-        Ok(self.recorded(device, dtypes, Bucket::default())?.kernel().to_string())
+        Ok(self.recorded(device, dtypes, Bucket::default())?.to_string())
+    }
+
+    /// The kernel of a text that [`Kernel::to_text`] gave, or that was written by hand, for the dtypes that it names. It is
+    /// verified; accesses that are not shown to be inside get guards when it is compiled.
+    ///
+    /// ```
+    /// use zyx::kernel::Kernel;
+    /// use zyx::{DType, Tensor};
+    /// # let device = zyx::runtime().device("reference")?;
+    /// let text = "kernel double
+    ///     size 0 : n
+    ///     value 0 : n0
+    ///     argument 0 : input 1 x
+    ///     argument 1 : output 1 y
+    ///     buffer 0 : f32[1000] read s0
+    ///     buffer 1 : f32[1000] write s0
+    ///     scalar 0 : i64 0..=1000
+    ///     %x   param 0 read : f32
+    ///     %y   param 1 write : f32
+    ///     %n   var 0 : i64
+    ///     %i   loop parallel %n
+    ///     %a     load %x[%i] : f32
+    ///     %b     add %a, %a : f32
+    ///     %s     store %y[%i], %b : f32
+    ///     %e   end %i";
+    /// let double = Kernel::from_text(text)?;
+    /// let y = double.call(&[&Tensor::new([1f32, 2.0], &device)?])?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0, 4.0]);
+    /// let again = Kernel::from_text(&double.to_text(&[DType::F32], &device)?)?;
+    /// assert_eq!(again.name(), "double");
+    /// let error = Kernel::from_text(&text.replace("add", "ad")).unwrap_err();
+    /// assert!(error.to_string().contains("line 14: there is no op `ad`"), "{error}");
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Format`] with the line that is wrong.
+    pub fn from_text(text: &str) -> Result<Kernel> {
+        let recorded: Recorded = text.parse().map_err(|error: ir::ParseError| Error::Format {
+            what: "text of a kernel".to_owned(),
+            reason: error.to_string(),
+        })?;
+        let name = recorded.kernel().name().to_owned();
+        Ok(Kernel::of(&name, Written::Text(Arc::new(recorded))))
     }
 
     #[track_caller]
@@ -486,8 +533,8 @@ impl Kernel {
     }
 
     #[track_caller]
-    fn misfit(&self, inputs: &[&Tensor], reason: String) -> Error {
-        let operands: Operands = inputs.iter().map(|x| (x.dtype(), x.shape().clone())).collect();
+    fn misfit(&self, inputs: &[(DType, Shape)], reason: String) -> Error {
+        let operands = Operands(inputs.to_vec());
         let reason = format!("kernel `{}`: {reason}", self.0.name);
         Error::Shape { op: "kernel", reason, operands, location: Location::caller() }
     }
@@ -513,6 +560,36 @@ impl Kernel {
         y.with_gradient(inputs, move |inputs, output, cotangent| {
             rule(&KernelGradient { inputs, output, number, cotangent })
         })
+    }
+
+    /// Whether it is a function of elements.
+    pub(crate) fn is_elementwise(&self) -> bool {
+        matches!(self.0.write, Written::Elementwise(_))
+    }
+
+    /// The call of the kernel in the place of an operation that gives one result of this dtype and shape.
+    pub(crate) fn call_for(
+        &self,
+        device: &Device,
+        inputs: &[(DType, Shape)],
+        result: (DType, &Shape),
+    ) -> Result<KernelCall> {
+        let Call { recorded, scalars, device, sizes } = self.bind(device.clone(), inputs)?;
+        let raw = self.raw_call(&recorded, &scalars, &device, &sizes)?;
+        let mut call = KernelCall { recorded, scalars, output: 0, raw };
+        let given = call.arguments(false).enumerate();
+        let given: Vec<(usize, (usize, &Argument))> =
+            given.filter(|(_, (_, argument))| argument.role != Role::Scratch).collect();
+        let output = match given[..] {
+            [(output, (slot, argument))] if (argument.dtype, &call.shape(slot)) == result => output,
+            _ => {
+                let (dtype, shape) = result;
+                let reason = format!("the operation gives {dtype} {shape}, the kernel does not");
+                return Err(self.misfit(inputs, reason));
+            }
+        };
+        call.output = output;
+        Ok(call)
     }
 
     /// Inputs as the sources of a node: of more than two, the second is a list.
@@ -549,6 +626,9 @@ impl Kernel {
         if let Some(known) = lock(&self.0.recorded).iter().find(is_it) {
             return Ok(known.recorded.clone());
         }
+        if let Written::Text(recorded) = &self.0.write {
+            return self.of_text(recorded, device, dtypes, bucket.large);
+        }
         let mut caps = device.caps().clone();
         if !self.0.raw.is_empty() {
             // Arguments are those that the code declares.
@@ -563,7 +643,8 @@ impl Kernel {
         };
         let write = |k: &Lang| match &self.0.write {
             Written::Whole(write) => write(k),
-            Written::Elementwise(_) => {}
+            Written::Elementwise(write) => flat(k, dtypes, &**write),
+            Written::Text(_) => {}
         };
         let mut recorded = record(&self.0.name, &setting, write)?;
         let promised = setting.caps.progress;
@@ -594,6 +675,31 @@ impl Kernel {
         Ok(recorded)
     }
 
+    /// The kernel of a text, if it is for these dtypes and sizes.
+    #[track_caller]
+    fn of_text(
+        &self,
+        recorded: &Arc<Recorded>,
+        device: &Device,
+        dtypes: &[DType],
+        large: bool,
+    ) -> Result<Arc<Recorded>> {
+        let inputs = recorded.arguments().iter().filter(|x| x.role == Role::Input);
+        let known: Vec<DType> = inputs.map(|x| x.dtype).collect();
+        if known != dtypes {
+            return Err(self.wrong(format!("its text is for {known:?}, the inputs are {dtypes:?}")));
+        }
+        if device.caps().max_iterations > 0 && recorded.may_be_cut() {
+            let reason =
+                "its text has loops of any length, which this driver ends after so many iterations";
+            return Err(self.wrong(reason.to_owned()));
+        }
+        if large && !recorded.is_large() {
+            return Err(self.wrong(format!("its text is for at most {SMALL} elements")));
+        }
+        Ok(recorded.clone())
+    }
+
     /// The kernel and its numbers for these inputs.
     #[track_caller]
     fn bound(&self, inputs: &[&Tensor]) -> Result<Call> {
@@ -601,7 +707,15 @@ impl Kernel {
             return Err(self.wrong("it was called without an input".to_owned()));
         };
         self.on_one_device(inputs)?;
-        let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|x| x.dtype()).collect();
+        let inputs: Vec<(DType, Shape)> =
+            inputs.iter().map(|x| (x.dtype(), x.shape().clone())).collect();
+        self.bind(device, &inputs)
+    }
+
+    /// The kernel and its numbers for inputs of these dtypes and shapes.
+    #[track_caller]
+    fn bind(&self, device: Device, inputs: &[(DType, Shape)]) -> Result<Call> {
+        let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|x| x.0).collect();
         let aligned = device.caps().mma != DTypeSet::NONE;
         let bucket = Bucket { large: false, aligned };
         let mut recorded = self.recorded(&device, &dtypes, bucket)?;
@@ -699,7 +813,7 @@ impl Kernel {
 
     /// The sizes that inputs and the program say, by number.
     #[track_caller]
-    fn sizes(&self, recorded: &Recorded, inputs: &[&Tensor]) -> Result<SmallVec<[i64; 8]>> {
+    fn sizes(&self, recorded: &Recorded, inputs: &[(DType, Shape)]) -> Result<SmallVec<[i64; 8]>> {
         let names = recorded.sizes();
         let mut sizes: SmallVec<[Option<i64>; 8]> = names
             .iter()
@@ -717,22 +831,20 @@ impl Kernel {
             );
         }
         // Sizes first: an extent may be made of one that a later input says.
-        for (argument, input) in declared.clone().zip(inputs) {
-            if argument.shape.len() != input.rank() {
+        for (argument, (_, shape)) in declared.clone().zip(inputs) {
+            if argument.shape.len() != shape.rank() {
                 let reason = format!("`{}` has {} axes", argument.name, argument.shape.len());
                 return Err(self.misfit(inputs, reason));
             }
-            for (expr, &extent) in argument.shape.iter().zip(input.shape().iter()) {
+            for (expr, &extent) in argument.shape.iter().zip(shape.iter()) {
                 if let Some((number, size)) = expr.solve(extent as i64) {
                     sizes[number].get_or_insert(size);
                 }
             }
         }
         let known = |number: usize| sizes.get(number).copied().flatten();
-        for (argument, input) in declared.zip(inputs) {
-            for (axis, (expr, &extent)) in
-                argument.shape.iter().zip(input.shape().iter()).enumerate()
-            {
+        for (argument, (_, shape)) in declared.zip(inputs) {
+            for (axis, (expr, &extent)) in argument.shape.iter().zip(shape.iter()).enumerate() {
                 if expr.eval(&known) != Some(extent as i64) {
                     let (name, expr_name) = (&argument.name, expr.display(names));
                     let expected = expr.eval(&known).map_or("unknown".into(), |x| x.to_string());
@@ -821,6 +933,22 @@ impl Kernel {
         known.insert(value, tensor.clone());
         Ok(tensor)
     }
+}
+
+/// Records a function of elements for arrays of one axis.
+fn flat(k: &Lang, dtypes: &[DType], write: &ElementRule) {
+    let n = k.size("n");
+    let x: Vec<_> = (0..dtypes.len()).map(|i| k.input(&format!("x{i}"), [n])).collect();
+    let dtype = match record_function("", dtypes, write) {
+        Ok((function, result)) => function.ty(result).dtype,
+        Err(error) => return k.fail(error.reason),
+    };
+    let y = k.output("y", [n], dtype);
+    k.each(n, |i| {
+        // Steps on halves are computed in `f32`, and rounded once.
+        let wide: Vec<Val<'_>> = x.iter().map(|x| x.at(i).cast(x.dtype().accumulator())).collect();
+        y.set(i, write(&wide).cast(dtype));
+    });
 }
 
 /// A kernel with the numbers of a call.

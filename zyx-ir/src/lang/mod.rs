@@ -25,6 +25,8 @@
 //! * Sizes are arguments: a recorded kernel serves all sizes. What follows from them at launch, as lengths of results and
 //!   numbers of groups, is a [`SizeExpr`].
 //!
+//! * [`Recorded`] as text (`Display` and `FromStr`, described in `text.rs`) round-trips.
+//!
 //! The first mistake is kept with the line of the program that made it, and is the error of [`record`]; what is recorded after it
 //! is dropped. An access whose coordinates are not shown to be inside gets a guard: outside it loads zero and stores nothing.
 //! [`Recorded::checked`] is the kernel without guards, in which the interpreter finds such accesses.
@@ -43,6 +45,9 @@ mod size;
 mod squares;
 #[cfg(test)]
 mod tests;
+mod text;
+#[cfg(test)]
+mod text_tests;
 mod tile;
 #[cfg(test)]
 mod tile_tests;
@@ -59,7 +64,7 @@ pub use value::{Operand, Val};
 
 use crate::caps::Caps;
 use crate::dtype::DType;
-use crate::ir::{Access, Builder, Extents, Kernel, ParamInfo, Type, Value};
+use crate::ir::{Access, Builder, Extents, Kernel, LoopKind, Op, ParamInfo, Type, Value};
 use crate::scalar::Scalar;
 use group::Threads;
 use rustc_hash::FxHashMap;
@@ -210,6 +215,19 @@ impl Recorded {
     /// Numbers that have to be at most [`SMALL`] for a kernel not recorded as large.
     pub fn spaces(&self) -> &[SizeExpr] {
         &self.spaces
+    }
+
+    /// Whether a driver that ends loops of many iterations could end one of these, and the kernel would not tell.
+    pub fn may_be_cut(&self) -> bool {
+        let breaks = self.kernel.loops_with_break();
+        let tells = self.arguments.iter().any(|argument| argument.role == Role::Cut);
+        !tells
+            && self.kernel.iter().any(|(open, op, _)| match op {
+                Op::Loop { kind: LoopKind::Serial, len, .. } => {
+                    self.kernel.constant(len).is_none() || breaks.contains(&open)
+                }
+                _ => false,
+            })
     }
 
     /// The parameters with their values.

@@ -73,7 +73,7 @@ impl SizeExpr {
             let SizeExpr::Size(number) = *self else { return None };
             return Some((number, x));
         };
-        let exact = |x: i64, by: i64| (by != 0 && x % by == 0).then(|| x / by);
+        let exact = |x: i64, by: i64| x.checked_div(by).filter(|quotient| quotient * by == x);
         match (op, &operands[0], &operands[1]) {
             (BinaryOp::Add, expr, SizeExpr::Literal(y))
             | (BinaryOp::Add, SizeExpr::Literal(y), expr) => expr.solve(x.checked_sub(*y)?),

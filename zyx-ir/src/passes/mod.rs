@@ -10,9 +10,10 @@
 //! cache stores, a test replays.
 
 use crate::caps::Caps;
-use crate::ir::{Kernel, LoopKind, Op, Value};
+use crate::ir::{Kernel, LoopKind, Op, Value, Verified};
 use smallvec::SmallVec;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
 
 pub mod accumulate;
@@ -37,8 +38,8 @@ pub mod narrow;
 pub mod nest;
 pub mod owner_computes;
 pub mod peel;
-#[cfg(test)]
-pub(crate) mod property_tests;
+#[cfg(any(test, feature = "testing"))]
+pub mod property_tests;
 pub mod rebuild;
 pub mod redirect;
 #[cfg(any(test, feature = "testing"))]
@@ -132,6 +133,37 @@ pub fn pass(name: &str) -> Option<&'static Pass> {
     PASSES.iter().find(|p| p.name == name)
 }
 
+/// Whether a pass is one of [`PASSES`].
+fn is_own(pass: &Pass) -> bool {
+    PASSES.iter().any(|own| std::ptr::eq(own, pass))
+}
+
+/// Why the tuner cannot take a registered pass.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("pass `{name}`: {reason}")]
+pub struct PassError {
+    /// The name of the pass.
+    pub name: &'static str,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Checks that a pass of another crate can be registered beside `others`: traces name passes.
+///
+/// # Errors
+/// When a trace cannot have the name, or another pass has it.
+pub fn check_name(pass: &Pass, others: &[&'static Pass]) -> Result<(), PassError> {
+    let error = |reason: &str| Err(PassError { name: pass.name, reason: reason.to_owned() });
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if pass.name.is_empty() || !pass.name.chars().all(is_word) {
+        return error("a name consists of letters, digits, `_`, `-` and `.`");
+    }
+    if PASSES.iter().chain(others.iter().copied()).any(|other| other.name == pass.name) {
+        return error("another pass has this name");
+    }
+    Ok(())
+}
+
 /// One pass applied at one site.
 #[derive(Clone, Debug)]
 pub struct Step {
@@ -149,6 +181,24 @@ impl PartialEq for Step {
 
 impl Eq for Step {}
 
+impl Step {
+    /// The kernel after this step.
+    ///
+    /// The result of a pass that is not one of [`PASSES`] is verified: accesses that are not shown to be in bounds get
+    /// guards. `None` if that pass panics, or gives a malformed kernel or one with other arguments.
+    pub fn apply(&self, kernel: &Kernel) -> Option<Kernel> {
+        if is_own(self.pass) {
+            return Some((self.pass.apply)(kernel, &self.site));
+        }
+        let after =
+            catch_unwind(AssertUnwindSafe(|| (self.pass.apply)(kernel, &self.site))).ok()?;
+        let same = after.params() == kernel.params()
+            && after.vars() == kernel.vars()
+            && after.members() == kernel.members();
+        Verified::new(&after).ok().filter(|_| same).map(|verified| (*verified).clone())
+    }
+}
+
 impl Pass {
     /// Whether a step may change how floats round: lanes and accumulators of a parallel loop do not.
     pub fn reassociates_at(&self, kernel: &Kernel, site: &Site) -> bool {
@@ -165,12 +215,9 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Applies all steps in order.
-    pub fn apply(&self, kernel: &Kernel) -> Kernel {
-        let mut steps = self.steps.iter();
-        let Some(first) = steps.next() else { return kernel.clone() };
-        let start = (first.pass.apply)(kernel, &first.site);
-        steps.fold(start, |k, step| (step.pass.apply)(&k, &step.site))
+    /// Applies all steps in order; `None` if one is refused, see [`Step::apply`].
+    pub fn apply(&self, kernel: &Kernel) -> Option<Kernel> {
+        self.steps.iter().try_fold(kernel.clone(), |kernel, step| step.apply(&kernel))
     }
 
     /// Whether any step may change rounding.
@@ -202,16 +249,20 @@ pub struct TraceError {
     pub reason: &'static str,
 }
 
-impl FromStr for Trace {
-    type Err = TraceError;
-
-    fn from_str(text: &str) -> Result<Trace, TraceError> {
+impl Trace {
+    /// Reads a trace whose steps are of [`PASSES`] and of these passes.
+    ///
+    /// # Errors
+    /// When the text is no trace, or names another pass.
+    pub fn parse_with(text: &str, registered: &[&'static Pass]) -> Result<Trace, TraceError> {
         let mut steps = Vec::new();
         for step in text.split_inclusive(')').map(str::trim).filter(|s| !s.is_empty()) {
             let error = |reason| TraceError { step: step.to_owned(), reason };
             let (name, rest) = step.split_once('(').ok_or_else(|| error("no parenthesis"))?;
             let arguments = rest.strip_suffix(')').ok_or_else(|| error("not closed"))?;
-            let pass = pass(name.trim()).ok_or_else(|| error("unknown pass"))?;
+            let name = name.trim();
+            let registered = registered.iter().copied().find(|pass| pass.name == name);
+            let pass = pass(name).or(registered).ok_or_else(|| error("unknown pass"))?;
             let mut site = Site::default();
             for word in arguments.split(',').map(str::trim).filter(|w| !w.is_empty()) {
                 if let Some(id) = word.strip_prefix('%') {
@@ -224,5 +275,13 @@ impl FromStr for Trace {
             steps.push(Step { pass, site });
         }
         Ok(Trace { steps })
+    }
+}
+
+impl FromStr for Trace {
+    type Err = TraceError;
+
+    fn from_str(text: &str) -> Result<Trace, TraceError> {
+        Trace::parse_with(text, &[])
     }
 }

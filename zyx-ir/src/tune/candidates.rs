@@ -1,7 +1,8 @@
 //! Candidates: traces for a kernel, with what they make of it and the time that is expected.
 //!
-//! Two ways give them. A setting of the heuristic's parameters ([`Knobs`]) is one whole trace; one
-//! step more at any site that any pass offers ([`extensions`]) changes a finished kernel. Equal
+//! Three ways give them. A setting of the heuristic's parameters ([`Knobs`]) is one whole trace; one
+//! step more at any site that any pass offers ([`extensions`]) changes a finished kernel; passes that other
+//! crates register are tried in front of the heuristic and behind it ([`registered_steps`]). Equal
 //! kernels are one candidate. Making them needs no device, so it is spread over threads, each of
 //! which works on settings of its own.
 
@@ -9,7 +10,7 @@ use super::knobs::Knobs;
 use super::{model, tune_with};
 use crate::caps::Caps;
 use crate::ir::Kernel;
-use crate::passes::{PASSES, Site, Step, Trace, cse, dce, simplify};
+use crate::passes::{PASSES, Pass, Site, Step, Trace, cse, dce, simplify};
 use crate::threads;
 use rustc_hash::FxHashSet;
 use std::num::NonZero;
@@ -41,13 +42,22 @@ impl Candidate {
         Candidate { trace: draft.trace, kernel: draft.kernel, knobs: Some(knobs), estimate }
     }
 
-    /// The candidate after one more step, not cleaned up.
-    fn after(&self, caps: &Caps, step: Step) -> Candidate {
-        let kernel = (step.pass.apply)(&self.kernel, &step.site);
+    /// The candidate after one more step, not cleaned up; `None` if the step is refused.
+    fn after(&self, caps: &Caps, step: Step) -> Option<Candidate> {
+        let kernel = step.apply(&self.kernel)?;
         let estimate = model::estimate(&kernel, caps);
         let mut trace = self.trace.clone();
         trace.steps.push(step);
-        Candidate { trace, kernel, knobs: None, estimate }
+        Some(Candidate { trace, kernel, knobs: None, estimate })
+    }
+
+    /// What the heuristic makes of a kernel after a first step; `None` if the step is refused.
+    fn behind(kernel: &Kernel, caps: &Caps, step: Step, knobs: Knobs) -> Option<Candidate> {
+        let mut candidate = Candidate::of(&step.apply(kernel)?, caps, knobs);
+        candidate.trace.steps.insert(0, step);
+        // It is not what the setting alone gives.
+        candidate.knobs = None;
+        Some(candidate)
     }
 
     /// The candidate with indices simplified, equal values shared and unused ones dropped.
@@ -95,11 +105,34 @@ pub fn extensions(
     caps: &Caps,
     seen: &mut FxHashSet<Kernel>,
 ) -> Vec<Candidate> {
-    let steps = PASSES.iter().flat_map(|pass| {
-        let sites = (pass.sites)(&candidate.kernel, caps).into_iter();
-        sites.map(move |site| Step { pass, site })
+    let steps = PASSES.iter().flat_map(|pass| steps(pass, &candidate.kernel, caps));
+    sorted(steps.filter_map(|step| candidate.after(caps, step)), seen)
+}
+
+/// All that one step of a registered pass makes of a kernel in front of the heuristic, with the parameters that gave
+/// `best`, and of `best` itself; as [`candidates`].
+pub fn registered_steps(
+    kernel: &Kernel,
+    best: &Candidate,
+    caps: &Caps,
+    registered: &[&'static Pass],
+    seen: &mut FxHashSet<Kernel>,
+) -> Vec<Candidate> {
+    let knobs = best.knobs.unwrap_or_default();
+    let all = registered.iter().flat_map(|&pass| {
+        let first = steps(pass, kernel, caps).into_iter();
+        let first = first.filter_map(|step| Candidate::behind(kernel, caps, step, knobs));
+        let last = steps(pass, &best.kernel, caps).into_iter();
+        let last = last.filter_map(|step| Some(best.after(caps, step)?.cleaned(caps)));
+        first.chain(last).collect::<Vec<_>>()
     });
-    sorted(steps.map(|step| candidate.after(caps, step)), seen)
+    sorted(all, seen)
+}
+
+/// A step at each site that a pass offers; none if it panics.
+fn steps(pass: &'static Pass, kernel: &Kernel, caps: &Caps) -> Vec<Step> {
+    let sites = catch_unwind(AssertUnwindSafe(|| (pass.sites)(kernel, caps)));
+    sites.unwrap_or_default().into_iter().map(|site| Step { pass, site }).collect()
 }
 
 fn sorted(all: impl Iterator<Item = Candidate>, seen: &mut FxHashSet<Kernel>) -> Vec<Candidate> {
@@ -138,7 +171,7 @@ mod tests {
                 count += all.len();
                 for c in all.into_iter().step_by(5) {
                     let c = c.cleaned(&caps);
-                    assert_eq!(c.trace.apply(kernel), c.kernel, "{}", c.trace);
+                    assert_eq!(c.trace.apply(kernel).as_ref(), Some(&c.kernel), "{}", c.trace);
                     let found = run(&c.kernel, &input, &[]);
                     if let Err(e) = compare(kernel, (&expected, &found), Some(2e-5)) {
                         panic!("{}: {e}\n{kernel}\n{}", c.trace, c.kernel);

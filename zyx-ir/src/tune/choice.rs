@@ -2,7 +2,7 @@
 
 use crate::caps::Caps;
 use crate::ir::Kernel;
-use crate::passes::{PASSES, Trace};
+use crate::passes::Trace;
 use std::sync::Arc;
 
 /// The passes to apply to one kernel: the heuristic's own choice, or steps that a search found
@@ -19,15 +19,11 @@ struct Steps {
 }
 
 impl Choice {
-    /// These steps for this kernel. `None` if one is not of the table of passes: of others it is not
-    /// known that they keep the accesses of a kernel in bounds.
+    /// These steps for this kernel. `None` if a step of a registered pass is refused, see
+    /// [`Step::apply`](crate::passes::Step::apply).
     pub fn of(kernel: &Kernel, trace: Trace) -> Option<Choice> {
-        let is_known =
-            |step: &crate::passes::Step| PASSES.iter().any(|pass| std::ptr::eq(pass, step.pass));
-        if !trace.steps.iter().all(is_known) {
-            return None;
-        }
-        let (kernel, tuned) = (kernel.clone(), trace.apply(kernel));
+        let tuned = trace.apply(kernel)?;
+        let kernel = kernel.clone();
         Some(Choice(Some(Arc::new(Steps { kernel, trace, tuned }))))
     }
 
@@ -69,9 +65,29 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_other_passes_are_refused() {
-        static FOREIGN: Pass = Pass { apply: |_, _| samples::gelu(7), ..unroll::PASS };
-        let step = Step { pass: &FOREIGN, site: Site::whole() };
-        assert_eq!(Choice::of(&samples::gelu(8), Trace { steps: vec![step] }), None);
+    fn steps_of_registered_passes_are_verified() {
+        let of = |pass: &'static Pass| {
+            let step = Step { pass, site: Site::whole() };
+            Choice::of(&samples::gelu(8), Trace { steps: vec![step] })
+        };
+        static OTHER_ARGUMENTS: Pass = Pass { apply: |_, _| samples::gelu(7), ..unroll::PASS };
+        assert_eq!(of(&OTHER_ARGUMENTS), None);
+        static PANICS: Pass = Pass { apply: |_, _| panic!("a pass of others"), ..unroll::PASS };
+        assert_eq!(of(&PANICS), None);
+        /// Elements that the buffers do not have.
+        static OUTSIDE: Pass = Pass {
+            apply: |kernel, _| {
+                let text = kernel.to_string().replace("const 8 : i64", "const 9 : i64");
+                text.parse().expect("numbers alone changed")
+            },
+            ..unroll::PASS
+        };
+        let unchecked = (OUTSIDE.apply)(&samples::gelu(8), &Site::whole());
+        assert_ne!(unchecked, samples::gelu(8));
+        let guarded = of(&OUTSIDE).expect("what may be outside is guarded");
+        let (_, kernel) = guarded.steps().expect("it has a step");
+        assert!(kernel.to_string().contains("guard"), "{kernel}");
+        static SAME: Pass = Pass { apply: |kernel, _| kernel.clone(), ..unroll::PASS };
+        assert!(of(&SAME).is_some());
     }
 }

@@ -2,16 +2,18 @@
 //!
 //! It climbs: from the heuristic's own parameters all settings that differ in one are made, those
 //! that the model puts first are compiled, compared with the untuned kernel's output, and timed;
-//! the fastest is where the next round starts. A last round tries one more step of any pass. A
+//! the fastest is where the next round starts. A last round tries one more step of any pass, and those
+//! that are registered, whose gain the model need not see, in front of the heuristic, too. A
 //! winner has to be faster by a twentieth once more, measured in turns with the untuned kernel, so
 //! that noise changes nothing. What a device is comes through [`Bench`].
 
-use super::candidates::{Candidate, candidates, extensions};
+use super::candidates::{Candidate, candidates, extensions, registered_steps};
 use super::check::agree;
 use super::choice::Choice;
 use super::knobs::Knobs;
 use crate::caps::Caps;
 use crate::ir::{Kernel, Rewritten};
+use crate::passes::Pass;
 use rustc_hash::FxHashSet;
 use std::fmt::Display;
 use std::time::Duration;
@@ -75,11 +77,12 @@ pub struct Contest<'a, B: Bench> {
     pub wrong: usize,
 }
 
-/// Searches for a kernel faster than what the heuristic makes of this one. `None` if not even
-/// that could be run.
+/// Searches for a kernel faster than what the heuristic makes of this one, by [`PASSES`](crate::passes::PASSES) and
+/// these `registered` passes. `None` if not even that could be run.
 pub fn search<B: Bench>(
     kernel: &Rewritten,
     caps: &Caps,
+    registered: &[&'static Pass],
     bench: &mut B,
 ) -> Option<Found<B::Program>> {
     let untuned = Candidate::of(kernel, caps, Knobs::default());
@@ -98,6 +101,8 @@ pub fn search<B: Bench>(
             break;
         }
     }
+    let more = registered_steps(kernel, &best.0, caps, registered, &mut seen);
+    search.round(more, &mut best);
     let more = extensions(&best.0, caps, &mut seen);
     let promising = more.into_iter().take_while(|c| c.estimate < best.0.estimate);
     let last: Vec<Candidate> = promising.take(MEASURED / 2).map(|c| c.cleaned(caps)).collect();
@@ -234,8 +239,10 @@ fn shortest<B: Bench>(bench: &mut B, program: &B::Program) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{Op, Verified};
-    use crate::passes::{property_tests, samples};
+    use crate::ir::{Op, Value, Verified};
+    use crate::ops::{BinaryOp, UnaryOp};
+    use crate::passes::rebuild::Rebuild;
+    use crate::passes::{Site, property_tests, samples};
     use crate::tune::check::{contents, scalars};
 
     /// A device that runs kernels by the interpreter and says that time is what a function of the
@@ -287,7 +294,7 @@ mod tests {
         let input = (0..kernel.params().len()).map(|slot| contents(&kernel, slot)).collect();
         let mut fake = Fake { input, time, lies, left, compiled: 0 };
         let kernel = Verified::new(&kernel).expect("samples are verified").into();
-        (search(&kernel, &caps, &mut fake).expect("the device runs anything"), fake.compiled)
+        (search(&kernel, &caps, &[], &mut fake).expect("the device runs anything"), fake.compiled)
     }
 
     #[test]
@@ -295,8 +302,76 @@ mod tests {
         let (found, _) = run(ops, |_| false, usize::MAX);
         assert!(found.complete && found.wrong == 0);
         let (trace, kernel) = found.choice.steps().expect("shorter ones exist");
-        assert_eq!(trace.apply(&samples::gelu(1 << 12)), *kernel);
+        assert_eq!(trace.apply(&samples::gelu(1 << 12)).as_ref(), Some(kernel));
         assert!(found.times.1 < found.times.0);
+    }
+
+    /// The time of a kernel in which nothing but exponentials takes long.
+    fn exponentials(kernel: &Kernel) -> u64 {
+        let is_exp = |op: &&Op| matches!(op, Op::Unary { op: UnaryOp::Exp, .. });
+        100 + 50 * kernel.ops().iter().filter(is_exp).count() as u64
+    }
+
+    /// The heuristic's parameters change nothing here, so a choice with the pass has the default ones.
+    #[test]
+    fn a_registered_pass_in_front_of_the_default_parameters_is_chosen() {
+        static ONCE: Pass = Pass {
+            name: "once",
+            doc: "the exponential of a maximum instead of two exponentials",
+            reassociates: false,
+            sites: |_, _| vec![Site::whole()],
+            apply: |kernel, _| {
+                let mut new = Rebuild::new(kernel);
+                for (value, op, _) in kernel.iter() {
+                    if let Op::Binary { op: BinaryOp::Max, x, y } = op
+                        && let [Some(x), Some(y)] = [x, y].map(|x| operand(kernel, x))
+                    {
+                        let [x, y] = [x, y].map(|x| new.get(x));
+                        let most = new.out.binary(BinaryOp::Max, x, y);
+                        let result = new.out.unary(UnaryOp::Exp, most);
+                        new.set(value, result);
+                    } else {
+                        new.copy(value);
+                    }
+                }
+                new.out.finish()
+            },
+        };
+        fn operand(kernel: &Kernel, exponential: Value) -> Option<Value> {
+            match kernel.op(exponential) {
+                Op::Unary { op: UnaryOp::Exp, x } => Some(x),
+                _ => None,
+            }
+        }
+        let kernel: Kernel = "kernel exponentials
+            buffer 0 : f32[64] readwrite
+            %x param 0 readwrite : f32
+            %n const 64 : i64
+            %i loop parallel %n
+            %a load %x[%i] : f32
+            %b abs %a : f32
+            %c exp %a : f32
+            %d exp %b : f32
+            %m max %c, %d : f32
+            %s store %x[%i], %m : f32
+            %e end %i"
+            .parse()
+            .unwrap();
+        let caps = Caps::default();
+        let input = vec![contents(&kernel, 0)];
+        let found = |registered: &[&'static Pass]| {
+            let (input, lies) = (input.clone(), |_: &Kernel| false);
+            let mut fake = Fake { input, time: exponentials, lies, left: usize::MAX, compiled: 0 };
+            let kernel = Verified::new(&kernel).unwrap().into();
+            search(&kernel, &caps, registered, &mut fake).unwrap().choice
+        };
+        assert_eq!(found(&[]), Choice::default());
+        let choice = found(&[&ONCE]);
+        let (trace, tuned) = choice.steps().expect("the pass makes it faster");
+        assert!(
+            trace.to_string().contains("once()") && exponentials(tuned) == 150,
+            "{trace}\n{tuned}"
+        );
     }
 
     #[test]

@@ -82,6 +82,33 @@ class Kernel:
             native = native.with_parameter(name, value)
         return self._with(native)
 
+    def with_raw(self, language, code, *, entry, buffers, launch, scalars=(), threads=1, shared_bytes=0):
+        """The kernel with code of its own for one backend, which runs in its place on devices that have the
+        language: "CUDA C", "PTX", "OpenCL C", "WGSL" or "SPIR-V".
+
+        `entry` is the name of the function in the code. `buffers` are pairs of a dtype and "read", "write" or
+        "readwrite", one for each argument of the kernel, `scalars` the dtypes of the scalars behind them, `threads`
+        those of a group. `launch` is a function whose parameters have the names of sizes; it gives the numbers of
+        groups along up to three axes, and the scalars:
+
+            double.with_raw("OpenCL C", code, entry="twice", threads=64, scalars=["uint32"],
+                            buffers=[("float32", "read"), ("float32", "write")],
+                            launch=lambda n: ([(n + 63) // 64], [n]))
+
+        Nothing verifies the code: the caller promises that it keeps to this declaration, accesses each buffer only
+        within its length, has no data races, and ends. Otherwise the process may crash.
+        """
+        parameters = getattr(launch, "__code__", None)
+        if parameters is None:
+            raise TypeError("with_raw: `launch` is a function whose parameters have the names of sizes")
+        code = code.encode() if isinstance(code, str) else bytes(code)
+        threads = [threads] if isinstance(threads, int) else list(threads)
+        buffers = [(DType(dtype), access) for dtype, access in buffers]
+        scalars = [DType(dtype) for dtype in scalars]
+        declared = language, code, entry, buffers, scalars, (threads + [1, 1])[:3], shared_bytes
+        sizes = list(parameters.co_varnames[: parameters.co_argcount])
+        return self._with(self._native.with_raw(declared, launch, sizes))
+
     def gradient(self, rule):
         """Sets the gradient, as a decorator of a function of `zyx.lang.KernelGradient`: it gives one
         cotangent, or `None`, for each input.

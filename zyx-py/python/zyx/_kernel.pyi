@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 from ._core import DeviceLike, DTypeLike
@@ -20,6 +20,20 @@ class Kernel:
 
     def with_parameter(self, **values: int) -> Kernel:
         """The kernel with other values of parameters; see `zyx.lang.Lang.parameter`."""
+
+    def with_raw(
+        self,
+        language: str,
+        code: str | bytes,
+        *,
+        entry: str,
+        buffers: Sequence[tuple[DTypeLike, str]],
+        launch: Callable[..., tuple[Sequence[int], Sequence[float]]],
+        scalars: Sequence[DTypeLike] = (),
+        threads: int | Sequence[int] = 1,
+        shared_bytes: int = 0,
+    ) -> Kernel:
+        """The kernel with code of its own for one backend, which runs in its place on devices that have the language."""
 
     def gradient(self, rule: _Rule) -> _Rule:
         """Sets the gradient, as a decorator of a function that gives one cotangent, or `None`, for each input."""

@@ -16,15 +16,18 @@ use crate::error::{caught, detached, kernel_error, raise_later};
 use crate::functional::in_python;
 use crate::lists::each;
 use crate::tensor::PyTensor;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 pub(crate) use recording::line;
 use recording::{Arg, Open};
 use value::PyVal;
 use zyx::internals::hal::fork;
-use zyx::kernel::{Kernel, KernelGradient, Lang, Operand, Site, Val};
-use zyx::{DType, Tensor};
+use zyx::kernel::{
+    Access, Kernel, KernelGradient, Lang, Language, Operand, RawKernel, RawLaunch, RawParam,
+    RawSource, Site, Val,
+};
+use zyx::{DType, Scalar, Tensor};
 
 /// A kernel: a function of tensors that gives a tensor, or a tuple of them.
 #[pyclass(name = "_Kernel", module = "zyx._core", frozen)]
@@ -131,8 +134,75 @@ fn inputs(tensors: &Bound<'_, PyTuple>) -> PyResult<Vec<Tensor>> {
     tensors.iter().map(|x| x.extract::<TensorArg>()?.ready(&device)).collect()
 }
 
+const LANGUAGES: [Language; 5] =
+    [Language::CudaC, Language::Ptx, Language::OpenClC, Language::Wgsl, Language::SpirV];
+
+/// Code of one backend as Python declares it: language, code, entry point, buffers with accesses, scalars, threads of a
+/// group, bytes of shared storage.
+type Declared = (String, Vec<u8>, String, Vec<(DTypeArg, String)>, Vec<DTypeArg>, [u32; 3], u32);
+
+fn raw_source(declared: Declared) -> PyResult<RawSource> {
+    let (language, code, name, buffers, scalars, threads, shared_bytes) = declared;
+    let unknown =
+        |what: &str, word: &str| PyValueError::new_err(format!("with_raw: {word:?} is no {what}"));
+    let known = LANGUAGES.into_iter().find(|known| known.to_string() == language);
+    let language = known.ok_or_else(|| unknown("language of kernels", &language))?;
+    let buffer = |(dtype, access): (DTypeArg, String)| {
+        let access = match &*access {
+            "read" => Access::Read,
+            "write" => Access::Write,
+            "readwrite" => Access::ReadWrite,
+            other => return Err(unknown("access", other)),
+        };
+        Ok(RawParam::new(dtype.or(DType::F32), access))
+    };
+    let params = buffers.into_iter().map(buffer).collect::<PyResult<_>>()?;
+    let vars = scalars.into_iter().map(|dtype| dtype.or(DType::F32)).collect();
+    Ok(RawSource { name, language, code: code.into(), params, vars, threads, shared_bytes })
+}
+
+/// The launch that a function of Python gives for values of sizes.
+fn raw_launch(
+    py: Python<'_>,
+    rule: &Py<PyAny>,
+    sizes: &[usize],
+    vars: &[DType],
+) -> PyResult<RawLaunch> {
+    let found = rule.bind(py).call1(PyTuple::new(py, sizes)?)?;
+    let (groups, given): (Vec<u32>, Vec<Bound<'_, PyAny>>) = found.extract()?;
+    let groups = [0, 1, 2].map(|axis| groups.get(axis).copied().unwrap_or(1));
+    let scalar = |(x, &dtype): (&Bound<'_, PyAny>, &DType)| match dtype.is_float() {
+        true => x.extract().map(|x| Scalar::from_f64(dtype, x)),
+        false => x.extract().map(|x| Scalar::from_i64(dtype, x)),
+    };
+    // A launch with another number of scalars is refused.
+    let scalars = given.iter().zip(vars).map(scalar).collect::<PyResult<Vec<_>>>()?;
+    let more = given.iter().skip(vars.len()).map(|_| Scalar::from(false));
+    Ok(RawLaunch { groups, scalars: scalars.into_iter().chain(more).collect() })
+}
+
 #[pymethods]
 impl PyKernel {
+    fn with_raw(
+        &self,
+        declared: Declared,
+        launch: Py<PyAny>,
+        sizes: Vec<String>,
+    ) -> PyResult<PyKernel> {
+        let source = raw_source(declared)?;
+        let vars = source.vars.clone();
+        // SAFETY: the documentation of `with_raw` says what its caller promises, in the words of `RawKernel::new`.
+        let raw = unsafe { RawKernel::new(source) };
+        Ok(PyKernel(self.0.with_raw(raw, move |size| {
+            let sizes: Vec<usize> = sizes.iter().map(|name| size(name)).collect();
+            let _outside = fork::leave();
+            Python::attach(|py| raw_launch(py, &launch, &sizes, &vars)).unwrap_or_else(|error| {
+                raise_later(error);
+                RawLaunch { groups: [0; 3], scalars: Vec::new() }
+            })
+        })))
+    }
+
     #[new]
     fn make(name: &str, function: Py<PyAny>, elementwise: bool) -> PyKernel {
         PyKernel(match elementwise {

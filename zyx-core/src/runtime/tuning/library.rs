@@ -95,7 +95,9 @@ impl Device {
         }
         let kernel = call.kernel()?;
         let known = self.known_rival(&Offer::of(call), &kernel)?;
-        self.tuner_state().finish(&kernel, self.tuned_limit());
+        let mut state = self.tuner_state();
+        let passes = state.passes.len();
+        state.finish(&kernel, passes, self.tuned_limit());
         known
     }
 
@@ -112,7 +114,9 @@ impl Device {
         if let Some(program) = faster {
             self.count_program(&program);
             self.caches().add_program(kernel.clone(), program);
-            return self.tuner_state().finish(kernel, limit);
+            let mut state = self.tuner_state();
+            let passes = state.passes.len();
+            return state.finish(kernel, passes, limit);
         }
         let bytes = kernel.bytes() + offer.call.bytes();
         let mut state = self.tuner_state();

@@ -4,20 +4,27 @@
 //! shapes and strides as numbers, and all of the device that a choice depends on: backend, name,
 //! driver, capabilities, and the version of this crate. Its contents are a trace and a fingerprint
 //! of the kernel that the trace gave; a trace that gives another one now, or any damage, means
-//! that nothing is known. Of a library call its kernel is the key, and what computes it is kept.
+//! that nothing is known. Of a library call its kernel is the key, and what computes it is kept. With registered passes
+//! there are files of their own, since a search without them says nothing of them.
 
 use super::library::Rival;
 use crate::hal::{Caps, DeviceInfo, DiskCache};
 use crate::ir::Kernel;
-use crate::passes::Trace;
+use crate::passes::{Pass, Trace};
 use crate::tune::choice::Choice;
+use std::sync::Arc;
 
 /// What is stored when nothing was better than the default.
 const DEFAULT: &str = "default";
 
 /// The choices made for the kernels of a device.
 #[derive(Debug)]
-pub(super) struct Store(DiskCache);
+pub(super) struct Store {
+    cache: Arc<DiskCache>,
+    passes: Vec<&'static Pass>,
+    /// The sorted names of the passes, in front of each key.
+    names: String,
+}
 
 /// All of a device that a choice depends on.
 pub(super) fn identity(info: &DeviceInfo, driver: &str, caps: &Caps) -> String {
@@ -27,19 +34,40 @@ pub(super) fn identity(info: &DeviceInfo, driver: &str, caps: &Caps) -> String {
 }
 
 impl Store {
-    /// The choices in a cache.
-    pub(super) fn new(cache: DiskCache) -> Store {
-        Store(cache)
+    /// The choices in a cache, with these registered passes.
+    pub(super) fn new(cache: impl Into<Arc<DiskCache>>, passes: &[&'static Pass]) -> Store {
+        let mut names: Vec<&str> = passes.iter().map(|pass| pass.name).collect();
+        names.sort_unstable();
+        let names = names.iter().map(|name| format!("pass {name}\n")).collect();
+        Store { cache: cache.into(), passes: passes.to_vec(), names }
+    }
+
+    /// The same cache with other registered passes.
+    pub(super) fn with_passes(&self, passes: &[&'static Pass]) -> Store {
+        Store::new(self.cache.clone(), passes)
+    }
+
+    /// The registered passes.
+    pub(super) fn passes(&self) -> &[&'static Pass] {
+        &self.passes
+    }
+
+    fn key(&self, kernel: &Kernel) -> String {
+        format!("{}{kernel}", self.names)
+    }
+
+    fn call(&self, kernel: &Kernel) -> String {
+        format!("library call\n{}", self.key(kernel))
     }
 
     /// What is known of a kernel.
     pub(super) fn get(&self, kernel: &Kernel) -> Option<Choice> {
-        let text = String::from_utf8(self.0.load(&kernel.to_string())?).ok()?;
+        let text = String::from_utf8(self.cache.load(&self.key(kernel))?).ok()?;
         if text == DEFAULT {
             return Some(Choice::default());
         }
         let (print, trace) = text.split_once('\n')?;
-        let trace: Trace = trace.parse().ok()?;
+        let trace = Trace::parse_with(trace, &self.passes).ok()?;
         let choice = Choice::of(kernel, trace)?;
         let (_, tuned) = choice.steps()?;
         (print == fingerprint(tuned)).then_some(choice)
@@ -51,22 +79,18 @@ impl Store {
             None => DEFAULT.to_owned(),
             Some((trace, tuned)) => format!("{}\n{trace}", fingerprint(tuned)),
         };
-        self.0.store(&kernel.to_string(), text.as_bytes());
+        self.cache.store(&self.key(kernel), text.as_bytes());
     }
 
     /// What is known to compute a call, whose kernel this is, fastest.
     pub(super) fn rival(&self, kernel: &Kernel) -> Option<Rival> {
-        String::from_utf8(self.0.load(&call(kernel))?).ok()?.parse().ok()
+        String::from_utf8(self.cache.load(&self.call(kernel))?).ok()?.parse().ok()
     }
 
     /// Keeps what computes a call fastest.
     pub(super) fn put_rival(&self, kernel: &Kernel, rival: &Rival) {
-        self.0.store(&call(kernel), rival.to_string().as_bytes());
+        self.cache.store(&self.call(kernel), rival.to_string().as_bytes());
     }
-}
-
-fn call(kernel: &Kernel) -> String {
-    format!("library call\n{kernel}")
 }
 
 /// Tells kernels apart for this purpose: 64 bits of their text.
@@ -93,7 +117,8 @@ mod tests {
     fn store(dir: &Path, driver: &str) -> Store {
         let (spec, name) = ("x:0".to_owned(), "device".to_owned());
         let info = DeviceInfo { spec, name, memory: 0, kind: DeviceKind::Gpu };
-        Store::new(DiskCache::in_folder(dir, &identity(&info, driver, &Caps::default())))
+        let identity = identity(&info, driver, &Caps::default());
+        Store::new(DiskCache::in_folder(dir, &identity), &[])
     }
 
     #[test]
@@ -118,15 +143,15 @@ mod tests {
         let cache = || DiskCache::in_folder(&dir, "i");
         for text in ["", "default ", "0123\nunroll(", "0000000000000000\nunroll(%3, 4)", "\n"] {
             cache().store(&kernel.to_string(), text.as_bytes());
-            assert_eq!(Store::new(cache()).get(&kernel), None, "{text:?}");
+            assert_eq!(Store::new(cache(), &[]).get(&kernel), None, "{text:?}");
         }
         cache().store(&kernel.to_string(), &[0xff, 0xfe]);
-        assert_eq!(Store::new(cache()).get(&kernel), None);
-        Store::new(cache()).put(&kernel, &Choice::default());
+        assert_eq!(Store::new(cache(), &[]).get(&kernel), None);
+        Store::new(cache(), &[]).put(&kernel, &Choice::default());
         for file in fs::read_dir(&dir).unwrap() {
             fs::write(file.unwrap().path(), b"garbage").unwrap();
         }
-        assert_eq!(Store::new(cache()).get(&kernel), None);
+        assert_eq!(Store::new(cache(), &[]).get(&kernel), None);
         fs::remove_dir_all(dir).unwrap();
     }
 }

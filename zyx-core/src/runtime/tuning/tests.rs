@@ -4,7 +4,9 @@
 
 use super::*;
 use crate::hal::{self, Call, Caps, CompileError, DeviceError, DeviceInfo};
-use crate::ir::Verified;
+use crate::ir::{Op, Verified};
+use crate::ops::{BinaryOp, UnaryOp};
+use crate::passes::{Pass, Site, rebuild::Rebuild};
 use crate::reference::{self, Reference, ReferenceDevice};
 use crate::runtime::Runtime;
 use crate::tensor::Tensor;
@@ -488,5 +490,155 @@ fn a_library_takes_the_place_of_a_slow_kernel() {
     assert_eq!(product(&device), expected);
     assert!(launched(&backend)[0] > 2);
     std::fs::remove_dir_all(dir_of_wrong).unwrap();
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// The maximum of two exponentials as the exponential of a maximum: one operation less for a device whose clock counts
+/// them.
+static SWAPPED: Pass = Pass {
+    name: "swapped",
+    doc: "take the maximum of operands instead of exponentials",
+    reassociates: false,
+    sites: |kernel, _| match swap_exponentials(kernel) == *kernel {
+        true => Vec::new(),
+        false => vec![Site::whole()],
+    },
+    apply: |kernel, _| swap_exponentials(kernel),
+};
+
+/// Computes something else, in even fewer operations.
+static WRONG: Pass = Pass { apply: |kernel, _| without_exponentials(kernel), ..SWAPPED };
+
+fn swap_exponentials(kernel: &Kernel) -> Kernel {
+    let mut new = Rebuild::new(kernel);
+    for (value, op, ty) in kernel.iter() {
+        if let Op::Binary { op: BinaryOp::Max, x, y } = op
+            && let (Op::Unary { op: UnaryOp::Exp, x }, Op::Unary { op: UnaryOp::Exp, x: y }) =
+                (kernel.op(x), kernel.op(y))
+        {
+            let [x, y] = [x, y].map(|x| new.get(x));
+            let x = new.out.emit(Op::Binary { op: BinaryOp::Max, x, y }, ty);
+            let result = new.out.emit(Op::Unary { op: UnaryOp::Exp, x }, ty);
+            new.set(value, result);
+        } else {
+            new.copy(value);
+        }
+    }
+    new.out.finish()
+}
+
+fn without_exponentials(kernel: &Kernel) -> Kernel {
+    let mut new = Rebuild::new(kernel);
+    for (value, op, _) in kernel.iter() {
+        match op {
+            Op::Unary { op: UnaryOp::Exp, x } => new.set(value, new.get(x)),
+            _ => {
+                new.copy(value);
+            }
+        }
+    }
+    new.out.finish()
+}
+
+fn largest(device: &Device, x: f32) -> Tensor {
+    let data: Vec<f32> = (0..1200).map(|i| (i * 37 % 64) as f32 / 8.0 - x).collect();
+    let x = Tensor::from_slice(&data, [2, 600], device).unwrap();
+    x.realize().unwrap();
+    let [x, y] = [0, 1].map(|row| x.select_index(0, row).unwrap().exp());
+    x.maximum(&y).unwrap()
+}
+
+fn largest_of(device: &Device, x: f32) -> Vec<f32> {
+    largest(device, x).to_vec().unwrap()
+}
+
+/// The steps that an explanation prints for the only kernel of a step.
+fn steps_told(device: &Device) -> String {
+    let told = largest(device, 0.5).explain().unwrap();
+    let tuned = told.launches[0].kernels[0].tuned.clone();
+    assert_eq!(told.to_string().contains(&format!("tuned: {tuned}\n")), !tuned.is_empty());
+    tuned
+}
+
+#[test]
+fn a_registered_pass_is_tried_and_explained() {
+    let dir = folder("registered");
+    let backend = Clocked::default();
+    let device = open(backend.clone(), &dir);
+    let launched = || *backend.launched.lock().unwrap().last().expect("a step was made");
+    let expected = largest_of(&device, 3.0);
+    let untuned = launched();
+    assert_eq!((steps_told(&device), device.tune(LONG).unwrap().len()), (String::new(), 1));
+    assert_eq!(largest_of(&device, 3.0), expected);
+    let without = launched();
+    let told = steps_told(&device);
+    assert!(!told.is_empty() && !told.contains("swapped("), "{told}");
+
+    // The kernel was searched without the pass, so it is searched again.
+    device.register_pass(&SWAPPED).unwrap();
+    let tuned = device.tune(LONG).unwrap();
+    assert!(tuned.len() == 1 && tuned[0].after < tuned[0].before, "{tuned:?}");
+    assert!(steps_told(&device).contains("swapped("), "{}", steps_told(&device));
+    let plans = device.stats().plan_misses;
+    assert_eq!((largest_of(&device, 3.0), device.stats().plan_misses), (expected.clone(), plans));
+    assert!(launched() < without && without < untuned, "{untuned}, {without}, {}", launched());
+    assert!(device.tune(LONG).unwrap().is_empty());
+
+    // On disk it belongs to the name of the pass, and a pass that does something else has to search again.
+    let later = |pass: Option<&'static Pass>| {
+        let device = open(Clocked::default(), &dir);
+        pass.iter().for_each(|pass| device.register_pass(pass).unwrap());
+        device.set_tuning(Tuning::Background(LONG));
+        assert_eq!(largest_of(&device, 3.0), expected);
+        let tuned = device.tune(LONG).unwrap();
+        assert_eq!(largest_of(&device, 3.0), expected);
+        let refused = tuned.iter().map(|tuned| tuned.refused).sum::<usize>();
+        (device.stats().searches, refused, steps_told(&device))
+    };
+    assert_eq!(later(None), (0, 0, told));
+    let (searches, _, told) = later(Some(&SWAPPED));
+    assert!(searches == 0 && told.contains("swapped("), "{searches}: {told}");
+    let (searches, refused, told) = later(Some(&WRONG));
+    assert!(searches > 0 && refused > 0 && !told.contains("swapped("), "{refused}: {told}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_registered_pass_that_computes_something_else_is_refused() {
+    let dir = folder("wrong");
+    let device = open(Clocked::default(), &dir);
+    device.register_pass(&WRONG).unwrap();
+    let expected = largest_of(&device, 2.0);
+    let tuned = device.tune(LONG).unwrap();
+    assert!(tuned[0].refused > 0, "{tuned:?}");
+    assert!(!steps_told(&device).contains("swapped("));
+    assert_eq!(largest_of(&device, 2.0), expected);
+    let own = device.register_pass(&passes::unroll::PASS).unwrap_err().to_string();
+    assert!(own.contains("another pass has this name"), "{own}");
+    static UNNAMED: Pass = Pass { name: "two words", ..SWAPPED };
+    assert!(device.register_pass(&UNNAMED).is_err());
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// After a search that began before a pass was registered, the kernel is searched again.
+#[test]
+fn passes_may_be_registered_while_searches_run() {
+    let dir = folder("threads");
+    let device = open(Clocked::default(), &dir);
+    let expected = largest_of(&device, 2.0);
+    std::thread::scope(|scope| {
+        let search = scope.spawn(|| (0..20).for_each(|_| drop(device.tune(LONG).unwrap())));
+        for number in 0..10 {
+            let name = Box::leak(format!("nothing{number}").into_boxed_str());
+            let pass = Pass { name, apply: |kernel, _| kernel.clone(), ..SWAPPED };
+            device.register_pass(Box::leak(Box::new(pass))).unwrap();
+            assert_eq!(largest_of(&device, 2.0), expected);
+        }
+        device.register_pass(&SWAPPED).unwrap();
+        search.join().unwrap();
+    });
+    device.tune(LONG).unwrap();
+    assert!(steps_told(&device).contains("swapped("), "{}", steps_told(&device));
+    assert_eq!(largest_of(&device, 2.0), expected);
     std::fs::remove_dir_all(dir).unwrap();
 }
