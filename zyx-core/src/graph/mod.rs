@@ -9,6 +9,7 @@ mod capture;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod eval;
 pub(crate) mod fourier;
+mod fuse_calls;
 mod kernel;
 mod last_use;
 mod match_capture;
@@ -21,6 +22,7 @@ mod scatter;
 mod split;
 
 pub(crate) use capture::{Bindings, capture, capture_function, capture_with_order};
+pub(crate) use fuse_calls::fuse_calls;
 pub(crate) use kernel::{KernelCall, RawCall, number_calls};
 pub(crate) use last_use::Holders;
 #[cfg(test)]

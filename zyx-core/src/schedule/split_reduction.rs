@@ -13,8 +13,8 @@ use super::pull::Indices;
 use super::strategies::{scatter, single_pass_scan};
 use crate::dtype::DType;
 use crate::graph::{
-    Cut, Graph, Node, NodeId, axes_of, number_assignments, number_calls, split_reductions,
-    split_scans, split_scatters, split_where,
+    Cut, Graph, Node, NodeId, axes_of, fuse_calls, number_assignments, number_calls,
+    split_reductions, split_scans, split_scatters, split_where,
 };
 use crate::hal::{Call, Caps, ContractDim, ContractSpec};
 use crate::ops::BinaryOp;
@@ -57,6 +57,8 @@ pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
     let ordered = |op, dtype| !scatter::is_unordered(caps, op, dtype);
     let replaced = super::rows::replace(graph, device);
     let graph = replaced.as_ref().unwrap_or(graph);
+    let fused = fuse_calls(graph);
+    let graph = fused.as_ref().unwrap_or(graph);
     let called = number_calls(graph);
     let graph = called.as_ref().unwrap_or(graph);
     let numbers = many_threads && scatter::is_unordered(caps, BinaryOp::Max, DType::I32);
@@ -82,7 +84,7 @@ pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
     };
     let reductions = split_reductions(graph, groups, in_library);
     let split = split_contractions(reductions.as_ref().unwrap_or(graph), device).or(reductions);
-    split.or(scans).or(looking).or(scatters).or(numbered).or(called).or(replaced)
+    split.or(scans).or(looking).or(scatters).or(numbered).or(called).or(fused).or(replaced)
 }
 
 fn split_contractions(graph: &Graph, device: &Device) -> Option<Graph> {

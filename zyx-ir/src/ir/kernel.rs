@@ -374,6 +374,11 @@ impl Builder {
         self.push(Op::Param { slot, access: info.access }, Type::scalar(info.dtype))
     }
 
+    /// Gives a buffer argument of the kernel being rebuilt another dtype.
+    pub fn retype_param(&mut self, slot: u16, dtype: DType) {
+        self.kernel.params[usize::from(slot)].dtype = dtype;
+    }
+
     /// Declares a buffer argument of the kernel being rebuilt with another access.
     pub fn redeclare_param(&mut self, slot: u16, access: Access, ty: Type) -> Value {
         self.kernel.params[slot as usize].access = access;

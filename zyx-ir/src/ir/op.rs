@@ -228,6 +228,11 @@ const _: () = assert!(size_of::<Op>() == 16, "ops are sixteen bytes");
 const _: () = assert!(size_of::<Type>() == 2, "types are two bytes");
 
 impl Op {
+    /// Whether it is the buffer argument in a slot.
+    pub fn is_param(&self, slot: u16) -> bool {
+        matches!(self, Op::Param { slot: own, .. } if *own == slot)
+    }
+
     /// The operands, in order.
     pub fn operands(&self) -> impl Iterator<Item = Value> + use<> {
         let (values, n) = match *self {

@@ -34,6 +34,7 @@
 mod array;
 mod control;
 mod finish;
+mod fuse;
 mod group;
 mod handle;
 mod lanes;
@@ -55,6 +56,7 @@ mod value;
 
 pub use array::{Array, Coordinates};
 pub use control::{Carried, Span, Var};
+pub use fuse::Function;
 pub use group::{Group, Space};
 pub use handle::{ArrayHandle, MatrixHandle, RowsHandle};
 pub use progress::{LookBack, Queue};

@@ -1,0 +1,246 @@
+//! Elementwise operations around calls of user kernels, which become part of their loads and stores.
+
+use super::{Graph, KernelCall, Node, NodeId};
+use crate::dtype::DType;
+use crate::ir::Builder;
+use crate::lang::{Function, Role};
+use crate::scalar::Scalar;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Most operations of a function.
+const MOST: usize = 16;
+/// Most that a function of a load costs, in additions: a kernel may load an element several times, and a load that a cache
+/// serves costs about as much.
+const CHEAP: f32 = 4.0;
+
+/// The graph in which kernels do what elementwise operations of their inputs and outputs did; `None` if there are none.
+pub(crate) fn fuse_calls(graph: &Graph) -> Option<Graph> {
+    graph.ids().find(|&id| matches!(graph.node(id), Node::Kernel { .. }))?;
+    let mut users = vec![SmallVec::<[NodeId; 2]>::new(); graph.len()];
+    for id in graph.ids() {
+        graph.node(id).sources().for_each(|x| users[x.idx()].push(id));
+    }
+    let around = Around { graph, users };
+    let mut fused: FxHashMap<NodeId, Fused> = FxHashMap::default();
+    // Operations that are part of a call: between two calls they are of the first.
+    let mut gone: Vec<NodeId> = Vec::new();
+    for id in graph.ids() {
+        if let Some(found) = around.fused(id, &gone) {
+            gone.extend(&found.gone);
+            fused.insert(id, found);
+        }
+    }
+    if fused.is_empty() {
+        return None;
+    }
+    let results: FxHashMap<NodeId, NodeId> =
+        fused.iter().map(|(&call, x)| (x.result, call)).collect();
+    let mut new = graph.without_nodes();
+    let mut map: Vec<NodeId> = vec![NodeId(0); graph.len()];
+    for id in graph.ids() {
+        if let Some(call) = results.get(&id).filter(|&&call| call != id) {
+            map[id.idx()] = map[call.idx()];
+        } else if let Some(Fused { call, inputs, result, .. }) = fused.get(&id) {
+            new.origins.hand_on(&graph.origins, id);
+            let inputs: Vec<NodeId> = inputs.iter().map(|x| map[x.idx()]).collect();
+            let node = new.call(call.clone(), &inputs);
+            map[id.idx()] = new.push(node, graph.dtype(*result), graph.shape(id).clone());
+        } else if !gone.contains(&id) {
+            new.origins.hand_on(&graph.origins, id);
+            let mut node = graph.node(id).map(|x| map[x.idx()]);
+            // What tells of loops that a driver ended is of the same launch.
+            if let Some(x) = fused.iter().find(|x| around.is_same_call(id, *x.0)).map(|x| x.1)
+                && let Some((own, _)) = graph.kernel_call(id)
+            {
+                let inputs: Vec<NodeId> = x.inputs.iter().map(|x| map[x.idx()]).collect();
+                node = new.call(KernelCall { output: own.output, ..x.call.clone() }, &inputs);
+            }
+            map[id.idx()] = new.push(node, graph.dtype(id), graph.shape(id).clone());
+        }
+    }
+    new.outputs = graph.outputs.iter().map(|id| map[id.idx()]).collect();
+    Some(new)
+}
+
+/// A call with functions in its loads and stores.
+struct Fused {
+    call: KernelCall,
+    inputs: Vec<NodeId>,
+    result: NodeId,
+    /// Operations that are part of it.
+    gone: Vec<NodeId>,
+}
+
+struct Around<'g> {
+    graph: &'g Graph,
+    users: Vec<SmallVec<[NodeId; 2]>>,
+}
+
+impl Around<'_> {
+    /// A call with what is around it, but for operations that are gone.
+    fn fused(&self, id: NodeId, gone: &[NodeId]) -> Option<Fused> {
+        let (call, _) = self.graph.kernel_call(id)?;
+        let inputs = self.graph.inputs_of_kernel(id);
+        let results = call.arguments(false).enumerate();
+        let results = results.filter(|(_, x)| !matches!(x.1.role, Role::Scratch | Role::Cut));
+        let [(output, (slot, _))] = results.collect::<Vec<_>>()[..] else { return None };
+        if call.raw.is_some() || call.output != output {
+            return None;
+        }
+        let mut new = Fused { call: call.clone(), inputs, result: id, gone: Vec::new() };
+        let mut recorded = (*call.recorded).clone();
+        let is_free = |region: &[NodeId]| !region.iter().any(|id| gone.contains(id));
+        if let Some((function, result, region)) = self.consumers(id)
+            && is_free(&region)
+            && let Some(with) = recorded.with_stores(slot as u16, &function)
+        {
+            recorded = with;
+            (new.result, new.gone) = (result, region);
+        }
+        for (number, (slot, _)) in call.arguments(true).enumerate() {
+            if let Some((function, base, region)) = self.producers(new.inputs[number], id)
+                && is_free(&region)
+                && let Some(with) = recorded.with_loads(slot as u16, &function)
+            {
+                recorded = with;
+                new.inputs[number] = base;
+                new.gone.extend(region);
+            }
+        }
+        if new.gone.is_empty() {
+            return None;
+        }
+        new.call.recorded = Arc::new(recorded);
+        Some(new)
+    }
+
+    /// The literal that a node is.
+    fn literal(&self, id: NodeId) -> Option<Scalar> {
+        match self.graph.node(id) {
+            Node::Const { bits } => Some(Scalar::from_bits(self.graph.dtype(id), bits)),
+            Node::Expand { x } | Node::Reshape { x } => self.literal(x),
+            _ => None,
+        }
+    }
+
+    fn is_output(&self, id: NodeId) -> bool {
+        self.graph.outputs.contains(&id)
+    }
+
+    /// The operations that follow from a node alone and that it is for alone, as a function, and the last of them.
+    fn consumers(&self, from: NodeId) -> Option<(Function, NodeId, Vec<NodeId>)> {
+        let graph = self.graph;
+        let mut region = vec![from];
+        let mut best = 0;
+        for id in (from.0 + 1..graph.len() as u32).map(NodeId) {
+            let node = graph.node(id);
+            let of_region = |x: NodeId| region.contains(&x);
+            let fits = node.is_elementwise()
+                && graph.shape(id) == graph.shape(from)
+                && node.sources().any(of_region)
+                && node.sources().all(|x| of_region(x) || self.literal(x).is_some());
+            if !fits || region.len() > MOST {
+                continue;
+            }
+            region.push(id);
+            let (last, inner) = region.split_last()?;
+            let is_inner = |&x: &NodeId| {
+                !self.is_output(x) && self.users[x.idx()].iter().all(|user| region.contains(user))
+            };
+            if inner.iter().all(is_inner) && graph.dtype(*last) != DType::Bool {
+                best = region.len() - 1;
+            }
+        }
+        let result = region[best];
+        let region = &region[1..=best];
+        let function = self.function(from, region)?;
+        Some((function, result, region.to_vec()))
+    }
+
+    /// The operations that an input of a call is computed by for this call alone, as a function, and what it is a function of.
+    fn producers(&self, input: NodeId, call: NodeId) -> Option<(Function, NodeId, Vec<NodeId>)> {
+        let graph = self.graph;
+        let mut region: Vec<NodeId> = Vec::new();
+        let mut bases: Vec<NodeId> = Vec::new();
+        let mut cost = 0.0;
+        for id in (0..=input.0).rev().map(NodeId) {
+            let users = &self.users[id.idx()];
+            let is_asked = id == input || users.iter().any(|user| region.contains(user));
+            if !is_asked || self.literal(id).is_some() {
+                continue;
+            }
+            let own = |&user: &NodeId| region.contains(&user) || self.is_for(user, call);
+            let fits = graph.node(id).is_elementwise()
+                && graph.shape(id) == graph.shape(input)
+                && !self.is_output(id)
+                && users.iter().all(own);
+            if !fits {
+                bases.push(id);
+                continue;
+            }
+            cost += match graph.node(id) {
+                Node::Unary { op, .. } => op.weight(),
+                Node::Binary { op, .. } => op.weight(),
+                _ => 1.0,
+            };
+            region.push(id);
+        }
+        region.reverse();
+        let [base] = bases[..] else { return None };
+        let usual = graph.dtype(base) != DType::Bool && graph.dtype(input) != DType::Bool;
+        if cost > CHEAP || !usual || graph.shape(base) != graph.shape(input) {
+            return None;
+        }
+        let function = self.function(base, &region)?;
+        Some((function, base, region))
+    }
+
+    /// Whether a node is an output of a call, or a list of its inputs alone.
+    fn is_for(&self, id: NodeId, call: NodeId) -> bool {
+        let is_list = matches!(self.graph.node(id), Node::Operands { .. });
+        self.is_same_call(id, call)
+            || is_list && self.users[id.idx()].iter().all(|&user| self.is_for(user, call))
+    }
+
+    fn is_same_call(&self, id: NodeId, other: NodeId) -> bool {
+        let of = |id: NodeId| {
+            let (Node::Kernel { x, y, .. }, (call, _)) =
+                (self.graph.node(id), self.graph.kernel_call(id)?)
+            else {
+                return None;
+            };
+            Some((x, y, Arc::as_ptr(&call.recorded), call.scalars.clone()))
+        };
+        id == other || of(id).is_some_and(|own| Some(own) == of(other))
+    }
+
+    /// Operations as a function of a node.
+    fn function(&self, from: NodeId, region: &[NodeId]) -> Option<Function> {
+        let mut b = Builder::new("function");
+        let x = b.var(self.graph.dtype(from), i64::MIN, i64::MAX);
+        let mut known = FxHashMap::from_iter([(from, x)]);
+        let mut result = None;
+        for &id in region {
+            let node = self.graph.node(id);
+            let mut operands = SmallVec::<[_; 3]>::new();
+            for source in node.sources() {
+                operands.push(match known.get(&source) {
+                    Some(&known) => known,
+                    None => b.constant(self.literal(source)?),
+                });
+            }
+            let value = match (node, &operands[..]) {
+                (Node::Unary { op, .. }, &[x]) => b.unary(op, x),
+                (Node::Binary { op, .. }, &[x, y]) => b.binary(op, x, y),
+                (Node::Ternary { op, .. }, &[x, y, z]) => b.ternary(op, x, y, z),
+                (Node::Cast { .. }, &[x]) => b.cast(self.graph.dtype(id), x),
+                _ => return None,
+            };
+            known.insert(id, value);
+            result = Some(value);
+        }
+        Some((b.finish(), result?))
+    }
+}
