@@ -29,13 +29,16 @@ fn compare(
     kernel: &dyn Fn() -> Result<Tensor>,
     method: &dyn Fn() -> Result<Tensor>,
 ) -> Result<()> {
-    let start = Instant::now();
-    kernel()?.realize()?;
-    device.synchronize()?;
-    let first = start.elapsed().as_secs_f64() * 1e3;
+    let first = |f: &dyn Fn() -> Result<Tensor>| -> Result<f64> {
+        let start = Instant::now();
+        f()?.realize()?;
+        device.synchronize()?;
+        Ok(start.elapsed().as_secs_f64() * 1e3)
+    };
+    let [of_kernel, of_method] = [first(kernel)?, first(method)?];
     let [own, method] = [time(device, kernel)?, time(device, method)?];
     println!(
-        "{name:28} {own:10.1} us {method:10.1} us {:6.2}  first call {first:.1} ms",
+        "{name:28} {own:10.1} us {method:10.1} us {:6.2}  first call {of_kernel:.1} and {of_method:.1} ms",
         method / own
     );
     Ok(())
@@ -90,6 +93,9 @@ fn main() -> Result<()> {
     let d = &device;
     let (softmax, cumsum) = (softmax::softmax(), cumsum::cumsum());
     compare(d, "softmax", &|| softmax.call(&[&x]), &|| x.softmax(1))?;
+    // The cost of a call.
+    let few = numbers(&[4, 16], F32)?;
+    compare(d, "softmax of 4 x 16", &|| softmax.call(&[&few]), &|| few.softmax(1))?;
     compare(d, "cumsum", &|| cumsum.call(&[&x]), &|| x.cumsum(1))?;
     let (row, scan) = (numbers(&[if large { 1 << 27 } else { 1 << 20 }], F32)?, scan::scan());
     compare(d, "scan of one row", &|| scan.call(&[&row]), &|| row.cumsum(0))?;

@@ -55,6 +55,66 @@ fn an_elementwise_kernel_is_fused_with_its_neighbours() -> Result<()> {
 }
 
 #[test]
+fn operations_around_a_kernel_are_part_of_its_loads_and_stores() -> Result<()> {
+    let device = device();
+    let x = numbers(&[9, 31], &device)?;
+    let half = x.cast(DType::F16);
+    Tensor::realize_all([&x, &half])?;
+    let (softmax, heat) = (gallery::softmax::softmax(), gallery::heat::heat(0.2));
+    let (product, norm) = (gallery::product::product(), gallery::norm::rms_norm(1e-5));
+    let (square, weight) = (numbers(&[31, 31], &device)?, numbers(&[31], &device)?);
+    Tensor::realize_all([&square, &weight])?;
+    type Program<'a> = &'a dyn Fn(&dyn Fn(Tensor) -> Result<Tensor>) -> Result<Tensor>;
+    // With what is done to each value between operations: nothing, or computing it.
+    let programs: [(&str, u64, Program<'_>); 8] = [
+        ("scale and relu", 1, &|then| {
+            let y = then(softmax.call(&[&x])?)?;
+            Ok(y.mul(2.0)?.sub(0.1)?.relu())
+        }),
+        ("an input", 1, &|then| softmax.call(&[&then(x.mul(3.0)?.add(1.0)?)?])),
+        // Outside of the plate it is zero, not one.
+        ("an input with a border", 1, &|then| heat.call(&[&then(x.add(1.0)?)?])),
+        ("a cast", 1, &|then| {
+            let y = then(softmax.call(&[&then(half.cast(DType::F32))?])?)?;
+            Ok(y.cast(DType::F16))
+        }),
+        ("two calls", 2, &|then| {
+            let y = then(softmax.call(&[&x])?)?;
+            let y = then(y.mul(5.0)?.relu())?;
+            Ok(then(softmax.call(&[&y])?)?.add(1.0)?)
+        }),
+        ("a value that is read twice", 2, &|then| {
+            let y = then(softmax.call(&[&x])?)?;
+            y.mul(2.0)?.add(y.flip([0])?)
+        }),
+        ("a product", 1, &|then| {
+            let y = then(product.call(&[&then(x.neg())?, &square])?)?;
+            y.maximum(0.25)?.cast(DType::F16).mul(2.0)
+        }),
+        ("a function of itself", 1, &|then| {
+            let y = then(norm.call(&[&x, &weight])?)?;
+            y.sigmoid().mul(&y)
+        }),
+    ];
+    for (name, launches, program) in programs {
+        let apart = program(&|y| {
+            y.realize()?;
+            Ok(y)
+        })?;
+        let expected = apart.cast(DType::F32).to_vec::<f32>()?;
+        let y = program(&Ok)?;
+        let before = device.stats();
+        y.realize()?;
+        assert_eq!(device.stats().since(&before).launches, launches, "{name}");
+        let found = y.cast(DType::F32).to_vec::<f32>()?;
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!((found - expected).abs() <= 1e-6, "{name}: {found} not {expected}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn a_kernel_is_part_of_a_trace_and_of_a_batch() -> Result<()> {
     let device = device();
     let scaled = scaled();

@@ -2,7 +2,7 @@ use zyx::DType::{F32, I32, U32};
 use zyx::kernel::{BinaryOp::Shr, Kernel, Lang, Val};
 
 /// Most keys of a row, which are in storage that threads share, and bits of a digit.
-const MOST: usize = 1024;
+const MAX_KEYS: usize = 1024;
 const BITS: u32 = 4;
 
 /// Bits that are in the order of numbers.
@@ -27,11 +27,11 @@ fn number<'k>(key: Val<'k>, like: Val<'k>) -> Val<'k> {
 pub fn sort() -> Kernel {
     Kernel::new("sort", |k: &Lang| {
         let [rows, cols] = k.sizes(["rows", "cols"]);
-        k.limit(cols, MOST);
+        k.limit(cols, MAX_KEYS);
         let x = k.input("x", [rows, cols]);
         let y = k.output("y", [rows, cols], x.dtype());
         k.groups([rows], 128, |g, [row]| {
-            let keys = [0, 1].map(|_| g.shared([MOST], U32));
+            let keys = [0, 1].map(|_| g.shared([MAX_KEYS], U32));
             g.each(cols, |i| keys[0].set(i, key(x.at([row, i]))));
             for pass in 0..32 / BITS {
                 let [from, to] = [pass % 2, (pass + 1) % 2].map(|i| &keys[i as usize]);

@@ -440,7 +440,7 @@ pub fn loops_of_many_iterations(device: &Device) {
             let batched = Tensor::ones([2, 3, n], DType::I32, device);
             let call = |x: &[Tensor]| sums.call(&[&x[0]]);
             let batched = Tensor::vmap(call, &[&batched], &[Some(0)], 0)?;
-            told(batched.sum([1])?.to_vec(), ends(limit), &[3 * sum; 2]);
+            told(batched.sum([1])?.cast(DType::I32).to_vec(), ends(limit), &[3 * sum; 2]);
             let n = Tensor::new([1i32, n as i32], device)?;
             let expected = n.to_vec::<i32>()?;
             told(counts.call(&[&n])?.to_vec(), ends(limit / 2), &expected);

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Most operations of a function.
-const MOST: usize = 16;
+const MAX_OPERATIONS: usize = 16;
 /// Most that a function of a load costs, in additions: a kernel may load an element several times, and a load that a cache
 /// serves costs about as much.
 const CHEAP: f32 = 4.0;
@@ -50,7 +50,7 @@ pub(crate) fn fuse_calls(graph: &Graph) -> Option<Graph> {
         } else if !gone.contains(&id) {
             new.origins.hand_on(&graph.origins, id);
             let mut node = graph.node(id).map(|x| map[x.idx()]);
-            // What tells of loops that a driver ended is of the same launch.
+            // Another output of the same launch: the flag of loops that a driver ended.
             if let Some(x) = fused.iter().find(|x| around.is_same_call(id, *x.0)).map(|x| x.1)
                 && let Some((own, _)) = graph.kernel_call(id)
             {
@@ -73,6 +73,21 @@ struct Fused {
     gone: Vec<NodeId>,
 }
 
+impl Fused {
+    fn take(&mut self, region: Region) {
+        self.call.arguments.extend(region.arguments);
+        self.gone.extend(region.operations);
+    }
+}
+
+/// Operations that are a function of a node, literals, and arguments of the graph.
+struct Region {
+    of: NodeId,
+    operations: Vec<NodeId>,
+    function: Function,
+    arguments: Vec<u32>,
+}
+
 struct Around<'g> {
     graph: &'g Graph,
     users: Vec<SmallVec<[NodeId; 2]>>,
@@ -91,22 +106,21 @@ impl Around<'_> {
         }
         let mut new = Fused { call: call.clone(), inputs, result: id, gone: Vec::new() };
         let mut recorded = (*call.recorded).clone();
-        let is_free = |region: &[NodeId]| !region.iter().any(|id| gone.contains(id));
-        if let Some((function, result, region)) = self.consumers(id)
-            && is_free(&region)
-            && let Some(with) = recorded.with_stores(slot as u16, &function)
+        let is_free = |region: &Region| !region.operations.iter().any(|id| gone.contains(id));
+        if let Some(region) = self.consumers(id).filter(is_free)
+            && let Some(with) = recorded.with_stores(slot as u16, &region.function)
         {
             recorded = with;
-            (new.result, new.gone) = (result, region);
+            new.result = *region.operations.last()?;
+            new.take(region);
         }
         for (number, (slot, _)) in call.arguments(true).enumerate() {
-            if let Some((function, base, region)) = self.producers(new.inputs[number], id)
-                && is_free(&region)
-                && let Some(with) = recorded.with_loads(slot as u16, &function)
+            if let Some(region) = self.producers(new.inputs[number], id).filter(is_free)
+                && let Some(with) = recorded.with_loads(slot as u16, &region.function)
             {
                 recorded = with;
-                new.inputs[number] = base;
-                new.gone.extend(region);
+                new.inputs[number] = region.of;
+                new.take(region);
             }
         }
         if new.gone.is_empty() {
@@ -116,10 +130,10 @@ impl Around<'_> {
         Some(new)
     }
 
-    /// The literal that a node is.
-    fn literal(&self, id: NodeId) -> Option<Scalar> {
+    /// The literal, or the argument of the graph, that all elements of a node are.
+    fn literal(&self, id: NodeId) -> Option<NodeId> {
         match self.graph.node(id) {
-            Node::Const { bits } => Some(Scalar::from_bits(self.graph.dtype(id), bits)),
+            Node::Const { .. } | Node::Argument { .. } => Some(id),
             Node::Expand { x } | Node::Reshape { x } => self.literal(x),
             _ => None,
         }
@@ -130,7 +144,7 @@ impl Around<'_> {
     }
 
     /// The operations that follow from a node alone and that it is for alone, as a function, and the last of them.
-    fn consumers(&self, from: NodeId) -> Option<(Function, NodeId, Vec<NodeId>)> {
+    fn consumers(&self, from: NodeId) -> Option<Region> {
         let graph = self.graph;
         let mut region = vec![from];
         let mut best = 0;
@@ -141,7 +155,7 @@ impl Around<'_> {
                 && graph.shape(id) == graph.shape(from)
                 && node.sources().any(of_region)
                 && node.sources().all(|x| of_region(x) || self.literal(x).is_some());
-            if !fits || region.len() > MOST {
+            if !fits || region.len() > MAX_OPERATIONS {
                 continue;
             }
             region.push(id);
@@ -153,14 +167,11 @@ impl Around<'_> {
                 best = region.len() - 1;
             }
         }
-        let result = region[best];
-        let region = &region[1..=best];
-        let function = self.function(from, region)?;
-        Some((function, result, region.to_vec()))
+        self.function(from, &region[1..=best])
     }
 
     /// The operations that an input of a call is computed by for this call alone, as a function, and what it is a function of.
-    fn producers(&self, input: NodeId, call: NodeId) -> Option<(Function, NodeId, Vec<NodeId>)> {
+    fn producers(&self, input: NodeId, call: NodeId) -> Option<Region> {
         let graph = self.graph;
         let mut region: Vec<NodeId> = Vec::new();
         let mut bases: Vec<NodeId> = Vec::new();
@@ -193,8 +204,7 @@ impl Around<'_> {
         if cost > CHEAP || !usual || graph.shape(base) != graph.shape(input) {
             return None;
         }
-        let function = self.function(base, &region)?;
-        Some((function, base, region))
+        self.function(base, &region)
     }
 
     /// Whether a node is an output of a call, or a list of its inputs alone.
@@ -216,9 +226,10 @@ impl Around<'_> {
         id == other || of(id).is_some_and(|own| Some(own) == of(other))
     }
 
-    /// Operations as a function of a node.
-    fn function(&self, from: NodeId, region: &[NodeId]) -> Option<Function> {
+    /// Operations as a function of a node, and of arguments of the graph.
+    fn function(&self, from: NodeId, region: &[NodeId]) -> Option<Region> {
         let mut b = Builder::new("function");
+        let mut arguments = Vec::new();
         let x = b.var(self.graph.dtype(from), i64::MIN, i64::MAX);
         let mut known = FxHashMap::from_iter([(from, x)]);
         let mut result = None;
@@ -226,9 +237,18 @@ impl Around<'_> {
             let node = self.graph.node(id);
             let mut operands = SmallVec::<[_; 3]>::new();
             for source in node.sources() {
-                operands.push(match known.get(&source) {
-                    Some(&known) => known,
-                    None => b.constant(self.literal(source)?),
+                if let Some(&known) = known.get(&source) {
+                    operands.push(known);
+                    continue;
+                }
+                let (literal, dtype) = (self.literal(source)?, self.graph.dtype(source));
+                operands.push(match self.graph.node(literal) {
+                    Node::Const { bits } => b.constant(Scalar::from_bits(dtype, bits)),
+                    Node::Argument { slot } => {
+                        arguments.push(slot);
+                        b.var(dtype, i64::MIN, i64::MAX)
+                    }
+                    _ => return None,
                 });
             }
             let value = match (node, &operands[..]) {
@@ -241,6 +261,7 @@ impl Around<'_> {
             known.insert(id, value);
             result = Some(value);
         }
-        Some((b.finish(), result?))
+        let function = (b.finish(), result?);
+        Some(Region { of: from, operations: region.to_vec(), function, arguments })
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct KernelCall {
     pub(crate) recorded: Arc<Recorded>,
     /// The numbers that scalars are, by slot.
     pub(crate) scalars: Arc<[i64]>,
+    /// The arguments of the graph that further scalars are.
+    pub(crate) arguments: Vec<u32>,
     /// Which of the arguments that are no inputs.
     pub(crate) output: usize,
     /// What runs instead, where the device has its language.
@@ -39,6 +41,7 @@ impl PartialEq for KernelCall {
                 && self.recorded.arguments() == other.recorded.arguments();
         same && self.output == other.output
             && self.scalars == other.scalars
+            && self.arguments == other.arguments
             && self.raw == other.raw
     }
 }

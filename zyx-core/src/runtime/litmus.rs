@@ -22,7 +22,7 @@ const READS: usize = 1 << 10;
 /// The flag of a word, above 16 bits of a message.
 const PUBLISHED: u32 = 1 << 16;
 
-/// What groups saw in a litmus test. It shows what a device does, not what it promises.
+/// The result of a litmus test: how groups of a device saw one another, which is no promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Litmus {
     /// Messages of two flagged words arrived as they were published.
@@ -107,7 +107,7 @@ fn published<'k>(ticket: Val<'k>, round: Val<'k>, word: i64) -> Val<'k> {
 }
 
 impl Device {
-    /// What may be expected of groups that wait for one another: what the driver promises ([`Caps::progress`](crate::hal::Caps)), unless
+    /// The progress that groups which wait for one another may expect: what the driver promises ([`Caps::progress`](crate::hal::Caps)), unless
     /// a litmus test on this device contradicts it.
     ///
     /// ```

@@ -389,7 +389,7 @@ impl Kernel {
         }
         let Call { recorded, scalars, device, sizes } = self.bound(inputs)?;
         let raw = self.raw_call(&recorded, &scalars, &device, &sizes)?;
-        let call = KernelCall { recorded, scalars, output: 0, raw };
+        let call = KernelCall { recorded, scalars, arguments: Vec::new(), output: 0, raw };
         let mut owned: Vec<Tensor> = Vec::with_capacity(inputs.len());
         for input in inputs {
             // Nothing is read of an empty input, and a launch needs a buffer.
@@ -450,7 +450,7 @@ impl Kernel {
             return self.call(inputs).map(|_| ());
         }
         let Call { recorded, scalars, .. } = self.bound(inputs)?;
-        let call = KernelCall { recorded, scalars, output: 0, raw: None };
+        let call = KernelCall { recorded, scalars, arguments: Vec::new(), output: 0, raw: None };
         let bytes: Vec<Vec<u8>> =
             inputs.iter().map(|input| input.to_bytes()).collect::<Result<_>>()?;
         for seed in [None, Some(1), Some(2)] {
@@ -576,7 +576,7 @@ impl Kernel {
     ) -> Result<KernelCall> {
         let Call { recorded, scalars, device, sizes } = self.bind(device.clone(), inputs)?;
         let raw = self.raw_call(&recorded, &scalars, &device, &sizes)?;
-        let mut call = KernelCall { recorded, scalars, output: 0, raw };
+        let mut call = KernelCall { recorded, scalars, arguments: Vec::new(), output: 0, raw };
         let given = call.arguments(false).enumerate();
         let given: Vec<(usize, (usize, &Argument))> =
             given.filter(|(_, (_, argument))| argument.role != Role::Scratch).collect();

@@ -5,16 +5,18 @@ use crate::dtype::DType;
 use crate::ir::{Builder, Kernel, Op, Type, Value};
 use crate::scalar::Scalar;
 
-/// A function of an element: a kernel without buffers whose scalar argument it is, and the result.
+/// A function of an element: a kernel without buffers, whose first scalar argument it is, and the result. Further scalar
+/// arguments become further ones of the kernel that the function becomes part of.
 pub type Function = (Kernel, Value);
 
 /// The result of a function for an element, or a vector of them.
-fn applied(b: &mut Builder, (function, result): &Function, x: Value) -> Value {
+fn applied(b: &mut Builder, (function, result): &Function, further: &[Value], x: Value) -> Value {
     let lanes = b.ty(x).lanes;
     let mut map: Vec<Value> = Vec::with_capacity(result.idx() + 1);
     for (_, op, ty) in function.iter().take(result.idx() + 1) {
         map.push(match op {
-            Op::Var { .. } => x,
+            Op::Var { slot: 0 } => x,
+            Op::Var { slot } => b.splat(further[usize::from(slot) - 1], lanes),
             Op::Const { bits } => {
                 let literal = b.constant(Scalar::from_bits(ty.dtype, bits));
                 b.splat(literal, lanes)
@@ -69,6 +71,7 @@ fn within(
 ) -> (Kernel, Vec<u32>) {
     let mut b = kernel.rebuild();
     b.retype_param(slot, dtype);
+    let further: Vec<Value> = function.0.vars()[1..].iter().map(|&info| b.var_of(info)).collect();
     let (mut map, mut new_lines) = (Vec::with_capacity(kernel.ops().len()), Vec::new());
     for (value, op, ty) in kernel.iter() {
         let mut new = op.map(|x: Value| map[x.idx()]);
@@ -76,7 +79,7 @@ fn within(
             (Op::Param { .. }, _) if op.is_param(slot) => b.push(op, Type::scalar(dtype)),
             (Op::Load { buf, index, .. }, _) if kernel.op(buf).is_param(slot) => {
                 let x = b.push(new, Type { dtype, ..ty });
-                let y = applied(&mut b, function, x);
+                let y = applied(&mut b, function, &further, x);
                 // Outside of what a guard allows an element is 0, whatever the function gives for 0.
                 let (_, guards) = kernel.unguarded(index);
                 let inside = guards.into_iter().map(|cond| map[cond.idx()]);
@@ -88,7 +91,7 @@ fn within(
                 })
             }
             (Op::Store { buf, .. }, Op::Store { value, .. }) if kernel.op(buf).is_param(slot) => {
-                *value = applied(&mut b, function, *value);
+                *value = applied(&mut b, function, &further, *value);
                 b.push(new, Type { dtype, ..ty })
             }
             _ => b.emit(new, ty),

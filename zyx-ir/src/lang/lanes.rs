@@ -1,4 +1,4 @@
-//! Several values of a closure at once: elements that lie side by side, in one load.
+//! Vectors of values of a closure: consecutive elements are one load.
 
 use super::value::Val;
 use super::{Lang, Place, State};

@@ -45,9 +45,13 @@ const TAKEN: u32 = 1;
 const FILLED: u32 = 2;
 const ITEM_SHIFT: u32 = 2;
 
-/// Ends of a queue: where items are taken, and where they are put.
+/// Counters of a queue: the slot where the next item is taken, the one where it is put, and items that are in the queue or being worked
+/// on.
 const TAKE: i64 = 0;
 const PUT: i64 = 1;
+const ACTIVE: i64 = 2;
+/// A summand that takes one off a counter, modulo 2^32.
+const LESS: u32 = u32::MAX;
 
 /// Combinations of tiles that groups publish for one another; see [`Lang::look_back`].
 #[derive(Clone, Debug)]
@@ -92,7 +96,7 @@ impl Lang {
     #[track_caller]
     pub fn queue<'k>(&'k self, name: &str, capacity: impl Operand<'k>) -> Queue<'k> {
         let capacity = capacity.val(self, DType::I64);
-        let ends = self.words(&format!("{name}_ends"), [self.index(2)]);
+        let ends = self.words(&format!("{name}_ends"), [self.index(3)]);
         Queue { capacity, slots: self.words(name, [capacity]), ends }
     }
 
@@ -216,11 +220,10 @@ impl<'k> LookBack<'k> {
     #[track_caller]
     fn read(&self, reads_prefix: Val<'k>, tile: Val<'k>, value: &Var<'k>, state: &Var<'k>) {
         let k = self.words.k;
-        let is_promised = k.caps().progress == Progress::Occupancy;
         let kind = reads_prefix.select(k.index(PREFIX), k.index(TILE));
         k.when(tile.ge(0), || {
             state.set(reads_prefix.select(k.value(NO_PREFIX, DType::I32), NO_TILE));
-            k.for_each(if is_promised { PROMISED_READS } else { READS }, |_| {
+            k.for_each(reads(k), |_| {
                 let (mut all, mut bits) = (k.value(PUBLISHED, DType::U32), k.value(0, self.bits));
                 for word in 0..self.bits.bits() / HALF {
                     let half = self.words.at_atomic([kind, k.index(word as i64), tile]);
@@ -270,7 +273,9 @@ impl<'k> Queue<'k> {
                 k.break_if(!(fits & end.lt(self.capacity)));
                 let slot = self.ends.fetch(Add, PUT, 1).cast(DType::I64);
                 k.break_if(slot.ge(self.capacity));
+                self.ends.atomic(Add, ACTIVE, 1);
                 is_kept.set((self.slots.fetch(Or, slot, word) & TAKEN).eq(0));
+                k.when(!is_kept.get(), || self.ends.atomic(Add, ACTIVE, LESS));
                 k.break_if(is_kept.get());
             });
             is_kept.get()
@@ -298,11 +303,16 @@ impl<'k> Queue<'k> {
         let k = self.slots.k;
         let pop = || {
             let (item, looks) = (k.var(k.value(-1, DType::I32)), k.var(k.value(0, DType::I32)));
-            k.for_each(self.capacity + READS, |_| {
+            let most = reads(k);
+            k.for_each(self.capacity + most, |_| {
                 let is_filled = self.ends.at_atomic(TAKE).lt(self.ends.at_atomic(PUT));
                 k.when(is_filled, || item.set(self.take()));
                 looks.set(looks.get() + (!is_filled).cast(DType::I32));
-                k.break_if(item.get().ge(0) | looks.get().ge(READS));
+                // While others work there may be further items.
+                let is_idle = self.ends.at_atomic(ACTIVE).eq(0);
+                let is_over =
+                    looks.get().ge(is_idle.select(READS as i32, k.value(most as i32, DType::I32)));
+                k.break_if(item.get().ge(0) | is_over);
             });
             item.get()
         };
@@ -317,8 +327,14 @@ impl<'k> Queue<'k> {
             let item = self.pop(group);
             k.break_if(item.lt(0));
             body(item);
+            self.ends.atomic(Add, ACTIVE, LESS);
         });
     }
+}
+
+/// Reads of a word that another group is to write.
+fn reads(k: &Lang) -> usize {
+    if k.caps().progress == Progress::Occupancy { PROMISED_READS } else { READS }
 }
 
 /// The number of a thread in its group.

@@ -25,7 +25,7 @@ pub(super) type Element<'f, 'k> = &'f dyn Fn(Val<'k>, Val<'k>) -> Val<'k>;
 
 /// How memory is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Access {
     /// Four steps of two lines, each in one load if they are aligned.
     Steps,
     /// Eight lines of four steps, each in one load.
@@ -34,19 +34,19 @@ enum Way {
     Single,
 }
 
-impl Way {
+impl Access {
     /// Loads of a unit, and elements of a load.
     fn loads(self) -> (usize, usize) {
         match self {
-            Way::Steps => (2, 4),
-            Way::Lines => (4, 8),
-            Way::Single => (HELD, 1),
+            Access::Steps => (2, 4),
+            Access::Lines => (4, 8),
+            Access::Single => (HELD, 1),
         }
     }
 
     /// Slots of a unit.
     fn slots(self) -> usize {
-        if self == Way::Lines { 4 } else { 1 }
+        if self == Access::Lines { 4 } else { 1 }
     }
 }
 
@@ -59,7 +59,7 @@ struct Side<'f, 'k> {
     extent: usize,
     depth: usize,
     dtype: DType,
-    way: Way,
+    access: Access,
     /// The slots of two blocks.
     storage: Array<'k>,
     /// For each unit of a thread those of its loads.
@@ -91,35 +91,35 @@ impl<'f, 'k> Side<'f, 'k> {
         [extent, depth]: [usize; 2],
     ) -> Option<Side<'f, 'k>> {
         let k = group.lang();
-        let mut found = (DType::F32, Way::Single);
+        let mut found = (DType::F32, Access::Single);
         // Recorded once to see how it reads memory, and never run.
         k.for_each(0usize, |line| {
             k.for_each(0usize, |step| {
                 let [line, step] = [line, step].map(|x| x * HELD);
                 let value = element(line, step);
                 let along = |counter, n| k.vector(value, counter, n).is_some();
-                let way = match () {
-                    () if along(step, 4) => Way::Steps,
-                    () if along(line, 8) => Way::Lines,
-                    () if along(step, 1) => Way::Steps,
-                    () => Way::Single,
+                let access = match () {
+                    () if along(step, 4) => Access::Steps,
+                    () if along(line, 8) => Access::Lines,
+                    () if along(step, 1) => Access::Steps,
+                    () => Access::Single,
                 };
-                found = (value.dtype(), way);
+                found = (value.dtype(), access);
             });
         });
-        let (dtype, way) = found;
+        let (dtype, access) = found;
         if !k.caps().mma.contains(dtype) {
             k.fail(format_args!("factors are {dtype}, of which there are no matrix instructions"));
             return None;
         }
         let slots = extent * depth / HELD;
-        let (loads, lanes) = way.loads();
-        let units = (slots / way.slots()).div_ceil(group.threads());
+        let (loads, lanes) = access.loads();
+        let units = (slots / access.slots()).div_ceil(group.threads());
         let storage = group.scratch_of(&[2 * slots], Type::vector(dtype, HELD as u8));
         let ty = Type { dtype, lanes: lanes as u8 };
         let register = |_| k.emit(|s| s.b.alloc(Space::Register, ty, 1));
         let registers = (0..units).map(|_| (0..loads).map(register).collect()).collect();
-        Some(Side { group, element, right, extent, depth, dtype, way, storage, registers })
+        Some(Side { group, element, right, extent, depth, dtype, access, storage, registers })
     }
 
     fn slots(&self) -> usize {
@@ -142,18 +142,18 @@ impl<'f, 'k> Side<'f, 'k> {
             digit
         };
         let [lines, steps] = [self.extent / SIDE, self.depth / SIDE];
-        match self.way {
-            Way::Steps => {
+        match self.access {
+            Access::Steps => {
                 let (t, low, steps) = (next(4), next(2), next(steps));
                 let (high, lines) = (next(4), next(lines));
                 Unit { first: high * 4 + low, place: [high * 2 + low, t], lines, steps }
             }
-            Way::Lines => {
+            Access::Lines => {
                 let (half, lines) = (next(2), next(lines));
                 let (t, steps) = (next(4), next(steps));
                 Unit { first: half * 8, place: [half * 4, t], lines, steps }
             }
-            Way::Single => {
+            Access::Single => {
                 let (g, lines) = (next(8), next(lines));
                 let (t, steps) = (next(4), next(steps));
                 Unit { first: g / 2 * 4 + g % 2, place: [g, t], lines, steps }
@@ -174,10 +174,10 @@ impl<'f, 'k> Side<'f, 'k> {
             let line = k.as_index(at.lines * SIDE + at.first);
             let step = first + k.as_index(at.steps * SIDE + at.place[1] * 4);
             for (i, &register) in unit.iter().enumerate() {
-                let value = match self.way {
-                    Way::Steps => k.lanes(4, step, &|step| element(line + 2 * i, step)),
-                    Way::Lines => k.lanes(8, line, &|line| element(line, step + i)),
-                    Way::Single => element(line + i / 4 * 2, step + i % 4).value,
+                let value = match self.access {
+                    Access::Steps => k.lanes(4, step, &|step| element(line + 2 * i, step)),
+                    Access::Lines => k.lanes(8, line, &|line| element(line, step + i)),
+                    Access::Single => element(line + i / 4 * 2, step + i % 4).value,
                 };
                 k.emit(|s| {
                     let zero = s.b.index(0);
@@ -196,7 +196,7 @@ impl<'f, 'k> Side<'f, 'k> {
     /// A slot, as the 16 lines with this number have it.
     #[track_caller]
     fn turned(&self, slot: Val<'k>, lines: Val<'k>) -> Val<'k> {
-        if self.way == Way::Lines { slot.binary(BinaryOp::Xor, lines % 4) } else { slot }
+        if self.access == Access::Lines { slot.binary(BinaryOp::Xor, lines % 4) } else { slot }
     }
 
     /// Stores the block that was brought.
@@ -204,12 +204,12 @@ impl<'f, 'k> Side<'f, 'k> {
     fn leave(&self, block: Val<'k>) {
         let k = self.group.lang();
         let half = self.half(block);
-        let units = self.slots() / self.way.slots();
+        let units = self.slots() / self.access.slots();
         for (turn, unit) in self.registers.iter().enumerate() {
             let store = || {
                 let at = self.unit(turn);
                 let square = half + (at.steps * (self.extent / SIDE) + at.lines) * WARP;
-                for i in 0..self.way.slots() {
+                for i in 0..self.access.slots() {
                     let slot = self.turned(slot(at.place[0] + i, at.place[1]), at.lines);
                     let held = self.held(unit, i);
                     let place = square + slot;
@@ -236,10 +236,10 @@ impl<'f, 'k> Side<'f, 'k> {
                 // The line, 0 or 1 of the slot's two, and the step.
                 let element = if self.right { i } else { mma::left_order(i) };
                 let (line, step) = (element / 4, element % 4);
-                let (from, lane) = match self.way {
-                    Way::Steps => (line, step),
-                    Way::Lines => (step, 4 * (slot / 2) + slot % 2 + 2 * line),
-                    Way::Single => (element, 0),
+                let (from, lane) = match self.access {
+                    Access::Steps => (line, step),
+                    Access::Lines => (step, 4 * (slot / 2) + slot % 2 + 2 * line),
+                    Access::Single => (element, 0),
                 };
                 let mut x = s.b.load(unit[from], zero);
                 if s.b.ty(x).is_vector() {

@@ -205,7 +205,7 @@ fn expression(text: &str) -> Result<SizeExpr, String> {
     if rest.is_empty() { Ok(expr) } else { Err(format!("`{rest}` stands behind the expression")) }
 }
 
-/// Reads an expression of sizes; gives what stands behind it.
+/// Reads an expression of sizes; gives the rest of the text, too.
 fn prefix(text: &str, depth: usize) -> Result<(SizeExpr, &str), String> {
     let text = text.trim_start();
     let end = text.find(['(', ')', ',', ' ']).unwrap_or(text.len());

@@ -123,7 +123,7 @@ fn damaged_texts_are_errors_with_a_line() {
                 assert!(error.line <= text.lines().count(), "{error}\n{text}");
                 refused += 1;
             }
-            // What it is read as is written in the same way from then on, and has numbers for any sizes.
+            // The kernel that was read is written in the same way from then on, and has numbers for any sizes.
             Ok(kernel) => {
                 read += 1;
                 let text = kernel.to_string();

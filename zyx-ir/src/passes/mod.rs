@@ -144,7 +144,7 @@ fn is_own(pass: &Pass) -> bool {
 pub struct PassError {
     /// The name of the pass.
     pub name: &'static str,
-    /// What is wrong with it.
+    /// The violation.
     pub reason: String,
 }
 

@@ -51,7 +51,7 @@ impl Candidate {
         Some(Candidate { trace, kernel, knobs: None, estimate })
     }
 
-    /// What the heuristic makes of a kernel after a first step; `None` if the step is refused.
+    /// The heuristic's kernel after a first step; `None` if the step is refused.
     fn behind(kernel: &Kernel, caps: &Caps, step: Step, knobs: Knobs) -> Option<Candidate> {
         let mut candidate = Candidate::of(&step.apply(kernel)?, caps, knobs);
         candidate.trace.steps.insert(0, step);

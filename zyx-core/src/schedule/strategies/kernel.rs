@@ -41,7 +41,8 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
         items.push(ScheduleItem::Call { call, buffers: params, accesses, vars, starts });
         return Some(items);
     }
-    let vars = call.scalars.iter().map(|&x| Var::Known(x)).collect();
+    let known = call.scalars.iter().map(|&x| Var::Known(x));
+    let vars = known.chain(call.arguments.iter().copied().map(Var::Argument)).collect();
     let kernel = Arc::new(call.recorded.kernel().clone());
     items.push(ScheduleItem::Kernel(Lowered { kernel, params, vars }));
     Some(items)
