@@ -114,28 +114,39 @@ impl Lang {
 
     /// Storage of one thread of literal extents, not initialised.
     #[track_caller]
-    pub fn array<const N: usize>(&self, shape: [usize; N], dtype: DType) -> Array<'_> {
-        Array::own(self, Space::Register, Type::scalar(dtype), &shape)
+    pub fn array(&self, shape: impl AsRef<[usize]>, dtype: DType) -> Array<'_> {
+        Array::own(self, Space::Register, Type::scalar(dtype), shape.as_ref())
     }
 
     /// Runs the body once for each number, in order.
     #[track_caller]
     pub fn for_each<'k>(&'k self, span: impl Span<'k>, body: impl FnOnce(Val<'k>)) {
-        let counter = self.open_for(span.bounds(self));
+        let counter = self.open_for(self.numbers(span));
         self.of_program(|| body(counter));
         self.close_region();
     }
 
+    /// The first number of a span, and how many they are.
+    #[track_caller]
+    pub(super) fn numbers<'k>(&'k self, span: impl Span<'k>) -> (Val<'k>, Val<'k>) {
+        let (start, end) = span.bounds(self);
+        self.numbers_between(start.unwrap_or_else(|| self.index(0)), end)
+    }
+
     #[track_caller]
     #[inline(never)]
-    fn open_for<'k>(&'k self, (start, end): (Option<Val<'k>>, Val<'k>)) -> Val<'k> {
-        let [start, end] = [start.unwrap_or_else(|| self.index(0)), end].map(|x| self.as_index(x));
+    fn numbers_between<'k>(&'k self, start: Val<'k>, end: Val<'k>) -> (Val<'k>, Val<'k>) {
+        let [start, end] = [start, end].map(|x| self.as_index(x));
         let zero = start.literal().is_some_and(|x| x.to_i64() == 0);
-        let len = if zero { end } else { (end - start).maximum(0) };
+        (start, if zero { end } else { (end - start).maximum(0) })
+    }
+
+    #[track_caller]
+    #[inline(never)]
+    fn open_for<'k>(&'k self, (first, len): (Val<'k>, Val<'k>)) -> Val<'k> {
         self.primitive(|| {
             self.meet_at_end();
-            let counter = self.val(|s| s.b.open_loop(LoopKind::Serial, 0, len.value));
-            if zero { counter } else { start + counter }
+            first + self.val(|s| s.b.open_loop(LoopKind::Serial, 0, len.value))
         })
     }
 
@@ -222,9 +233,7 @@ impl Lang {
             limit => (limit as i64 / 2).min(super::SMALL as i64),
         };
         self.primitive(|| {
-            self.meet_at_end();
-            let len = self.index(most);
-            self.emit(|s| s.b.open_loop(LoopKind::Serial, 0, len.value));
+            self.open_for(self.numbers(most));
             let holds = self.of_program(condition);
             if holds.dtype() == DType::Bool {
                 self.break_if(!holds);
@@ -232,8 +241,7 @@ impl Lang {
                 self.fail(format_args!("a condition is {}, not bool", holds.dtype()));
             }
             self.of_program(body);
-            self.meet_at_end();
-            self.emit(|s| s.b.close());
+            self.close_region();
         });
     }
 

@@ -1,69 +1,64 @@
 //! Handles for programs of other languages, whose objects cannot borrow from a recording.
 //!
-//! A handle holds numbers of ops. [`Lang::val_of`], [`Lang::array_of`] and the others here make of it what a kernel in Rust
-//! has. A handle serves the recording that it is of, and that recording alone.
+//! A handle holds numbers of ops, and an [`Array`], a [`Matrix`] or [`Rows`] is a handle in a recording. A handle serves the
+//! recording that it is of, and that recording alone.
 
 use super::array::Array;
 use super::group::Group;
 use super::tile::{Layout, Matrix, Rows};
 use super::value::Val;
-use super::{Fill, Lang, LangError, Role};
+use super::{Lang, LangError};
 use crate::dtype::DType;
-use crate::ir::{Op, Space, Type, Value};
+use crate::ir::{Op, Value};
 use crate::ops::BinaryOp;
-use crate::scalar::Scalar;
 
 /// An [`Array`] as numbers; see [`Lang::array_of`].
 #[derive(Clone, Debug)]
 pub struct ArrayHandle {
-    storage: Value,
-    dtype: DType,
-    fixed: Vec<(Value, Value)>,
-    extents: Vec<Value>,
+    pub(super) storage: Value,
+    pub(super) dtype: DType,
+    /// Coordinates that are given already, with their extents.
+    pub(super) fixed: Vec<(Value, Value)>,
+    pub(super) extents: Vec<Value>,
 }
 
 /// A [`Matrix`] as numbers; see [`Lang::matrix_of`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct MatrixHandle {
-    shape: [usize; 2],
-    dtype: DType,
-    layout: Layout,
-    parts: Vec<Value>,
+    pub(super) shape: [usize; 2],
+    pub(super) dtype: DType,
+    pub(super) layout: Layout,
+    /// The elements that a thread has.
+    pub(super) storage: Value,
 }
 
 /// [`Rows`] as numbers; see [`Lang::rows_of`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct RowsHandle {
-    n: usize,
-    layout: Layout,
-    parts: Vec<ArrayHandle>,
+    /// Rows that a thread has.
+    pub(super) len: usize,
+    pub(super) layout: Layout,
+    pub(super) storage: Value,
 }
 
 impl Array<'_> {
     /// Its handle.
     pub fn handle(&self) -> ArrayHandle {
-        ArrayHandle {
-            storage: self.storage,
-            dtype: self.dtype,
-            fixed: self.fixed.iter().map(|(at, extent)| (at.value, extent.value)).collect(),
-            extents: self.extents.iter().map(|extent| extent.value).collect(),
-        }
+        self.handle.clone()
     }
 }
 
 impl Matrix<'_> {
     /// Its handle.
     pub fn handle(&self) -> MatrixHandle {
-        let Matrix { shape, dtype, layout, .. } = *self;
-        MatrixHandle { shape, dtype, layout, parts: self.parts.clone() }
+        self.handle
     }
 }
 
 impl Rows<'_> {
     /// Its handle.
     pub fn handle(&self) -> RowsHandle {
-        let parts = self.parts.iter().map(Array::handle).collect();
-        RowsHandle { n: self.n, layout: self.layout, parts }
+        self.handle
     }
 }
 
@@ -80,59 +75,17 @@ impl Lang {
 
     /// The array of a handle.
     pub fn array_of(&self, handle: &ArrayHandle) -> Array<'_> {
-        let of = |&value: &Value| self.val_of(value);
-        Array {
-            k: self,
-            storage: handle.storage,
-            dtype: handle.dtype,
-            fixed: handle.fixed.iter().map(|(at, extent)| (of(at), of(extent))).collect(),
-            extents: handle.extents.iter().map(of).collect(),
-        }
+        Array { k: self, handle: handle.clone() }
     }
 
     /// The matrix of a handle.
     pub fn matrix_of(&self, handle: &MatrixHandle) -> Matrix<'_> {
-        let MatrixHandle { shape, dtype, layout, .. } = *handle;
-        Matrix { group: Group { k: self }, shape, dtype, layout, parts: handle.parts.clone() }
+        Matrix { group: Group { k: self }, handle: *handle }
     }
 
     /// The values of rows of a handle.
     pub fn rows_of(&self, handle: &RowsHandle) -> Rows<'_> {
-        let parts = handle.parts.iter().map(|part| self.array_of(part)).collect();
-        Rows { group: Group { k: self }, n: handle.n, layout: handle.layout, parts }
-    }
-
-    /// As [`Lang::output_filled`], of any number of axes.
-    #[track_caller]
-    pub fn output_filled_of<'k>(
-        &'k self,
-        name: &str,
-        shape: &[Val<'k>],
-        dtype: DType,
-        fill: Scalar,
-    ) -> Array<'k> {
-        self.argument(name, dtype, shape, Role::Filled(Fill::Scalar(fill.cast(dtype).bits())))
-    }
-
-    /// As [`Lang::scratch`], of any number of axes.
-    #[track_caller]
-    pub fn scratch_of<'k>(&'k self, name: &str, shape: &[Val<'k>], dtype: DType) -> Array<'k> {
-        self.argument(name, dtype, shape, Role::Scratch)
-    }
-
-    /// As [`Lang::array`], of any number of axes.
-    #[track_caller]
-    pub fn array_of_shape(&self, shape: &[usize], dtype: DType) -> Array<'_> {
-        Array::own(self, Space::Register, Type::scalar(dtype), shape)
-    }
-}
-
-impl<'k> Group<'k> {
-    /// As [`Group::shared`], of any number of axes.
-    #[track_caller]
-    pub fn shared_of_shape(self, shape: &[usize], dtype: DType) -> Array<'k> {
-        let space = if self.number().is_some() { Space::Shared } else { Space::Register };
-        Array::own(self.lang(), space, Type::scalar(dtype), shape)
+        Rows { group: Group { k: self }, handle: *handle }
     }
 }
 

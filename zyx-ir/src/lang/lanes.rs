@@ -1,7 +1,7 @@
 //! Several values of a closure at once: elements that lie side by side, in one load.
 
 use super::value::Val;
-use super::{Lang, Place, State};
+use super::{Lang, State};
 use crate::ir::{Op, Space, Type, Value};
 use crate::ops::BinaryOp;
 use crate::passes::variance::{Form, slope};
@@ -87,10 +87,8 @@ impl Along<'_> {
     fn is_wide(&mut self, load: Value) -> bool {
         let Op::Load { buf, index, .. } = self.state.b.op(load) else { return false };
         let is_argument = matches!(self.state.b.op(buf), Op::Param { .. });
-        let place = self.state.places.iter().rfind(|place| place.access == load);
-        let Some((&(at, extent), outer)) = place.and_then(|place| place.digits.split_last()) else {
-            return false;
-        };
+        let digits = self.state.digits(load).and_then(|digits| digits.split_last());
+        let Some((&(at, extent), outer)) = digits else { return false };
         let whole = self.is_multiple(at) && self.is_multiple(extent);
         let forms = [self.form(at), self.form(index)];
         is_argument
@@ -113,16 +111,25 @@ impl Lang {
         if let Some(vector) = self.vector(value, first, n) {
             return vector;
         }
-        let ty = Type::scalar(value.dtype());
-        let parts = self.emit(|s| s.b.alloc(Space::Register, ty, n as u32));
-        for i in 0..n {
-            let value = if i == 0 { value } else { f(first + i) };
-            self.emit(|s| {
-                let at = s.b.index(i as i64);
-                s.b.store(parts, at, value.value)
-            });
-        }
+        let lane = |i: usize| if i == 0 { value.value } else { f(first + i).value };
+        let values: Vec<Value> = (0..n).map(lane).collect();
+        self.gather(Type::scalar(value.dtype()), n, &|_, i| values[i])
+    }
+
+    /// A vector of so many values.
+    #[track_caller]
+    pub(super) fn gather(
+        &self,
+        ty: Type,
+        n: usize,
+        value: &dyn Fn(&mut State, usize) -> Value,
+    ) -> Value {
         self.emit(|s| {
+            let parts = s.b.alloc(Space::Register, ty, n as u32);
+            for i in 0..n {
+                let (value, at) = (value(s, i), s.b.index(i as i64));
+                s.b.store(parts, at, value);
+            }
             let zero = s.b.index(0);
             s.b.load_vector(parts, zero, n as u8)
         })
@@ -162,11 +169,8 @@ impl Lang {
                 let ty = Type::vector(s.b.ty(x).dtype, n);
                 let op = s.b.op(x);
                 if let Op::Load { .. } = op {
-                    let vector = s.b.push(op, ty);
-                    let place = s.places.iter().rfind(|place| place.access == x);
-                    let digits = place.map_or(Vec::new(), |place| place.digits.clone());
-                    s.places.push(Place { access: vector, digits });
-                    return vector;
+                    let digits = s.digits(x).cloned().unwrap_or_default();
+                    return s.access(op, ty, digits);
                 }
                 let op = op.map(|x| vectors.get(&x).copied().unwrap_or_else(|| s.b.splat(x, n)));
                 s.b.emit(op, ty)

@@ -80,7 +80,7 @@ impl Lang {
                 "`look_back` by `{op}` on {dtype}: it needs a neutral element and 32 or 64 bits"
             ));
         }
-        self.state.borrow_mut().looks_back = true;
+        self.state.borrow_mut().recorded.looks_back = true;
         let bits = if dtype.bits() == 64 { DType::U64 } else { DType::U32 };
         let tiles = tiles.val(self, DType::I64);
         let [kinds, words] = [2, bits.bits() / HALF].map(|x| self.index(x as i64));
@@ -147,7 +147,7 @@ impl<'k> LookBack<'k> {
         let k = self.words.k;
         let bits = sum.bitcast(self.bits);
         group.phase("look_back", || {
-            k.when(thread(group).eq(0), || {
+            k.when(group.thread().eq(0), || {
                 for word in 0..self.bits.bits() / HALF {
                     let half = ((bits >> (word * HALF)) & (PUBLISHED - 1)).cast(DType::U32);
                     let at = [k.index(kind), k.index(word as i64), tile];
@@ -168,7 +168,7 @@ impl<'k> LookBack<'k> {
         tile: Val<'k>,
         recompute: impl FnOnce(Val<'k>) -> Val<'k>,
     ) -> Val<'k> {
-        let (k, threads, thread) = (self.words.k, group.threads(), thread(group));
+        let (k, threads, thread) = (self.words.k, group.threads(), group.thread());
         let identity = self.op.identity(self.dtype).unwrap_or(Scalar::from_i64(self.dtype, 0));
         let identity = k.val(|s| s.b.constant(identity));
         let before = k.var(identity);
@@ -319,10 +319,4 @@ impl<'k> Queue<'k> {
             body(item);
         });
     }
-}
-
-/// The number of a thread in its group.
-#[track_caller]
-fn thread(group: Group<'_>) -> Val<'_> {
-    group.number().unwrap_or_else(|| group.lang().index(0))
 }

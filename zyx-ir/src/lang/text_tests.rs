@@ -33,12 +33,12 @@ fn random(seed: u64) -> Recorded {
     let dtype = DTYPES[rng.below(DTYPES.len())];
     let caps = [crate::ir::interp::caps(), gpu(64, 0), gpu(256, 32)][rng.below(3)].clone();
     let large = rng.below(4) == 0;
-    let setting = Setting { caps, inputs: vec![dtype; 2], large, choices: Vec::new() };
+    let setting = Setting { caps, inputs: vec![dtype; 2], large, ..Setting::default() };
     let numbers: Vec<usize> = (0..12).map(|_| rng.below(100)).collect();
     let recorded = record(&format!("random {seed}"), &setting, |k: &Lang| {
         let [n, m] = k.sizes(["n", "columns of x"]);
         let x = k.input("x", [n, m]);
-        let factor = k.input_of("factor", &[]);
+        let factor = k.input("factor", ());
         let sums = k.output("sums", [n], dtype);
         let more = 1 + numbers[0] as i64 % 3;
         let wide = k.output("wide", [(n + more) * 2, m], dtype);

@@ -70,9 +70,7 @@ fn products_of_tiles_on_every_device() {
 fn wide_loads(recorded: &Recorded) -> Vec<u8> {
     let kernel = recorded.kernel();
     let wide = kernel.iter().filter_map(|(_, op, ty)| match op {
-        crate::ir::Op::Load { buf, .. } => {
-            matches!(kernel.op(buf), crate::ir::Op::Param { .. }).then_some(ty.lanes)
-        }
+        Op::Load { buf, .. } => matches!(kernel.op(buf), Op::Param { .. }).then_some(ty.lanes),
         _ => None,
     });
     wide.collect()
