@@ -321,9 +321,9 @@ impl<'k> Array<'k> {
         }
     }
 
-    /// Whether the kernel reads what it stores there.
+    /// Whether other threads of a group read what a thread stores.
     pub(super) fn is_exchanged(&self) -> bool {
-        self.access() == Access::ReadWrite
+        self.access() == Access::ReadWrite && self.is_shared()
     }
 
     /// Whether other threads of a group see what a thread stores.

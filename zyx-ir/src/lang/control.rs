@@ -121,8 +121,7 @@ impl Lang {
     /// Runs the body once for each number, in order.
     #[track_caller]
     pub fn for_each<'k>(&'k self, span: impl Span<'k>, body: impl FnOnce(Val<'k>)) {
-        let counter = self.open_for(self.numbers(span));
-        self.of_program(|| body(counter));
+        body(self.open_for(self.numbers(span)));
         self.close_region();
     }
 
@@ -190,7 +189,7 @@ impl Lang {
     #[track_caller]
     pub fn when<'k>(&'k self, condition: Val<'k>, body: impl FnOnce()) {
         if self.open_when(condition) {
-            self.of_program(body);
+            body();
             self.close_region();
         }
     }
@@ -232,17 +231,15 @@ impl Lang {
             0 => super::SMALL as i64,
             limit => (limit as i64 / 2).min(super::SMALL as i64),
         };
-        self.primitive(|| {
-            self.open_for(self.numbers(most));
-            let holds = self.of_program(condition);
-            if holds.dtype() == DType::Bool {
-                self.break_if(!holds);
-            } else {
-                self.fail(format_args!("a condition is {}, not bool", holds.dtype()));
-            }
-            self.of_program(body);
-            self.close_region();
-        });
+        self.open_for(self.numbers(most));
+        let holds = condition();
+        if holds.dtype() == DType::Bool {
+            self.break_if(!holds);
+        } else {
+            self.fail(format_args!("a condition is {}, not bool", holds.dtype()));
+        }
+        body();
+        self.close_region();
     }
 
     /// Runs one body or another.

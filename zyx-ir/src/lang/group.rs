@@ -130,7 +130,6 @@ impl Lang {
     }
 
     /// Loops over all extents; those over iterations that store to storage of around are serial.
-    #[track_caller]
     pub(super) fn each_in_loops<'k>(
         &'k self,
         extents: &[Val<'k>],
@@ -141,7 +140,6 @@ impl Lang {
         self.close_loops(extents.len());
     }
 
-    #[track_caller]
     #[inline(never)]
     fn open_loops<'k>(&'k self, extents: &[Val<'k>], kind: LoopKind) -> Vec<Val<'k>> {
         let mut at = Vec::new();
@@ -157,7 +155,6 @@ impl Lang {
         at
     }
 
-    #[track_caller]
     #[inline(never)]
     fn close_loops(&self, n: usize) {
         for _ in 0..n {
@@ -168,11 +165,9 @@ impl Lang {
         }
     }
 
-    #[track_caller]
     fn each_on_threads<'k>(&'k self, extents: &[Val<'k>], body: impl FnOnce(&[Val<'k>])) {
         let total = extents.iter().fold(self.index(1), |total, &extent| total * extent);
-        let (expr, total) = self.derived(total, "the number of iterations");
-        self.state.borrow_mut().recorded.spaces.push(expr);
+        let total = self.counted(total, "the number of iterations");
         let threads = EACH.min(self.caps().max_local.max(1));
         let groups = self.derived(total.div_ceil(threads), "the number of iterations").1;
         self.in_groups(&[groups], threads, |group| {
@@ -180,18 +175,24 @@ impl Lang {
                 Some(number) => group[0] * threads + number,
                 None => group[0],
             };
-            if let Some(threads) = &mut self.state.borrow_mut().threads {
-                threads.alone = true;
-            }
             let inside = number.lt(total);
-            self.emit(|s| s.b.open_if(inside.value));
-            body(&self.digits(number, extents));
-            self.emit(|s| s.b.close());
+            self.alone(|| {
+                self.emit(|s| s.b.open_if(inside.value));
+                body(&self.digits(number, extents));
+                self.emit(|s| s.b.close());
+            });
         });
     }
 
-    /// The coordinates of a number in a space.
+    /// A number of iterations or groups that follows from sizes.
     #[track_caller]
+    fn counted<'k>(&'k self, n: Val<'k>, what: &str) -> Val<'k> {
+        let (expr, n) = self.derived(n, what);
+        self.state.borrow_mut().recorded.spaces.push(expr);
+        n
+    }
+
+    /// The coordinates of a number in a space.
     #[inline(never)]
     fn digits<'k>(&'k self, number: Val<'k>, extents: &[Val<'k>]) -> Vec<Val<'k>> {
         let mut rest = number;
@@ -225,14 +226,8 @@ impl Lang {
             ));
             return;
         }
-        let extents: Vec<Val<'k>> = extents
-            .into_iter()
-            .map(|extent| {
-                let (expr, extent) = self.derived(extent, "a number of groups");
-                self.state.borrow_mut().recorded.spaces.push(expr);
-                extent
-            })
-            .collect();
+        let counted = extents.iter().map(|&extent| self.counted(extent, "a number of groups"));
+        let extents: Vec<Val<'k>> = counted.collect();
         let caps = self.caps();
         let most = prev_power_of_two(caps.max_local.max(1));
         let most = if caps.has_few_threads() { most.min(FEW) } else { most };
@@ -245,7 +240,6 @@ impl Lang {
     }
 
     /// Groups with a number in each axis.
-    #[track_caller]
     fn in_groups<'k>(&'k self, extents: &[Val<'k>], count: usize, body: impl FnOnce(&[Val<'k>])) {
         let set = |threads| self.state.borrow_mut().threads = threads;
         if !self.caps().simt {
@@ -297,7 +291,6 @@ impl Lang {
     }
 
     /// Declares the argument that tells of loops that the driver ended, where it ends them.
-    #[track_caller]
     fn notice_cuts(&self) {
         if self.caps().max_iterations > 0 && self.state.borrow().cut.is_none() {
             let cut = self.argument("cut", DType::I32, &[self.index(1)], Role::Cut);
@@ -313,8 +306,7 @@ impl Lang {
         if touched.written && own {
             self.stores_to(storage);
         }
-        let shared = own || array.is_exchanged();
-        if !shared || !array.is_shared() {
+        if !array.is_exchanged() {
             return;
         }
         let before = self.state.borrow_mut().group().map(|threads| threads.touched);
@@ -455,13 +447,11 @@ impl<'k> Group<'k> {
     }
 
     /// Shared storage of a primitive, until it is given back: primitives that follow one another have the same.
-    #[track_caller]
     pub(super) fn scratch(self, shape: &[usize], dtype: DType) -> Array<'k> {
         self.scratch_of(shape, Type::scalar(dtype))
     }
 
     /// As [`Group::scratch`], of elements of a type.
-    #[track_caller]
     pub(super) fn scratch_of(self, shape: &[usize], ty: Type) -> Array<'k> {
         let wanted =
             Op::Alloc { space: Storage::Shared, len: shape.iter().product::<usize>() as u32 };
@@ -486,7 +476,6 @@ impl<'k> Group<'k> {
     }
 
     /// Records what threads do each for itself: with a barrier before it where shared storage was touched.
-    #[track_caller]
     pub(super) fn phase<R>(self, what: &str, body: impl FnOnce() -> R) -> R {
         let before = self.begin_phase(what);
         let result = self.k.alone(body);
@@ -495,7 +484,6 @@ impl<'k> Group<'k> {
     }
 
     /// What happened to shared storage, and the barrier for that.
-    #[track_caller]
     #[inline(never)]
     fn begin_phase(self, what: &str) -> (Touched, Option<Value>) {
         let alone = self.k.state.borrow().threads.as_ref().is_some_and(|threads| threads.alone);
@@ -534,7 +522,6 @@ impl<'k> Group<'k> {
     }
 
     /// Loops over a space whose points are spread over the threads, neighbours to neighbours.
-    #[track_caller]
     fn spread(self, extents: &[Val<'k>], body: impl FnOnce(&[Val<'k>])) {
         let k = self.k;
         let Some(number) = self.number() else {
@@ -545,7 +532,6 @@ impl<'k> Group<'k> {
     }
 
     /// Opens the loop of a thread over its points.
-    #[track_caller]
     #[inline(never)]
     fn open_spread(self, extents: &[Val<'k>], number: Val<'k>) -> Vec<Val<'k>> {
         let k = self.k;
@@ -584,7 +570,6 @@ impl<'k> Group<'k> {
     }
 
     /// Combines the values that threads have; all get the result.
-    #[track_caller]
     #[inline(never)]
     pub(super) fn combine(self, op: BinaryOp, part: Val<'k>) -> Val<'k> {
         let Some(number) = self.number() else { return part };
@@ -614,7 +599,6 @@ impl<'k> Group<'k> {
     }
 
     /// Stores the value that the threads of each subgroup agree on.
-    #[track_caller]
     fn keep_of_subgroup(self, parts: &Array<'k>, number: Val<'k>, value: Val<'k>) {
         let lanes = self.lanes();
         let at = number / lanes;
@@ -681,7 +665,6 @@ impl<'k> Group<'k> {
     }
 
     /// The combination of the values of the threads before each, and of all.
-    #[track_caller]
     pub(super) fn before(
         self,
         op: BinaryOp,
@@ -751,7 +734,6 @@ impl Patch {
 
 impl Lang {
     /// A variable that [`Lang::complete`] gives its dtype and first value.
-    #[track_caller]
     fn accumulator(&self) -> Patch {
         let ty = Type::scalar(DType::F32);
         self.emit(|s| {
@@ -763,7 +745,6 @@ impl Lang {
         })
     }
 
-    #[track_caller]
     fn complete(&self, patch: &Patch, op: BinaryOp, dtype: DType) {
         let Some(identity) = op.identity(dtype) else {
             self.fail(format_args!("`reduce` by `{op}`, which has no neutral element on {dtype}"));
@@ -778,7 +759,6 @@ impl Lang {
     }
 
     /// Combines the values of so many neighbours of a subgroup; all get the result.
-    #[track_caller]
     pub(super) fn combine_lanes<'k>(
         &'k self,
         op: BinaryOp,
@@ -792,7 +772,6 @@ impl Lang {
     }
 
     /// The value of another thread of the subgroup.
-    #[track_caller]
     #[inline(never)]
     pub(super) fn shuffle<'k>(&'k self, kind: ShuffleKind, x: Val<'k>, lane: Val<'k>) -> Val<'k> {
         let lane = lane.cast(DType::I32);

@@ -7,10 +7,13 @@ use super::array::Array;
 use super::group::Group;
 use super::tile::{Layout, Matrix, Rows};
 use super::value::Val;
-use super::{Lang, LangError};
+use super::{Lang, LangError, State};
+use crate::affine::Interval;
 use crate::dtype::DType;
-use crate::ir::{Op, Value};
-use crate::ops::BinaryOp;
+use crate::ir::{Value, transfer};
+
+/// Ops on the way to an integer that are looked at.
+pub(super) const MAX_DEPTH: usize = 16;
 
 /// An [`Array`] as numbers; see [`Lang::array_of`].
 #[derive(Clone, Debug)]
@@ -95,38 +98,21 @@ impl<'k> Val<'k> {
         self.k
     }
 
-    /// Whether it is shown not to be negative: sizes, counters of loops, and what is computed of them without subtraction.
+    /// Whether it is an integer shown not to be negative: sizes, counters of loops, and what is computed of them without
+    /// subtraction.
     pub fn is_nonnegative(self) -> bool {
-        const MAX_DEPTH: usize = 16;
-        self.is_nonnegative_within(MAX_DEPTH)
+        self.k.state.borrow().interval(self.value, MAX_DEPTH).min >= 0
     }
+}
 
-    fn is_nonnegative_within(self, depth: usize) -> bool {
-        let Some(depth) = depth.checked_sub(1) else { return false };
-        let is = |value: Value| self.k.val_of(value).is_nonnegative_within(depth);
-        let dtype = self.dtype();
-        if !dtype.is_float() && !dtype.is_signed() {
-            return true;
-        }
-        match self.op() {
-            Op::Const { .. } => self.literal().is_some_and(|x| x.to_f64() >= 0.0),
-            Op::Loop { .. } => true,
-            Op::Var { .. } => {
-                let state = self.k.state.borrow();
-                state.scalars.iter().any(|scalar| scalar.1 == self.value)
-            }
-            Op::Cast { x } => {
-                let from = self.k.ty(x).dtype;
-                from.bits() <= dtype.bits() && is(x)
-            }
-            Op::Binary { op, x, y } => match op {
-                BinaryOp::Add | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Min => is(x) && is(y),
-                BinaryOp::Max => is(x) || is(y),
-                BinaryOp::And => is(x) || is(y),
-                BinaryOp::Rem | BinaryOp::Shr => is(x),
-                _ => false,
-            },
-            _ => false,
-        }
+impl State {
+    /// What an integer can be, by so many ops on the way to it.
+    pub(super) fn interval(&self, value: Value, depth: usize) -> Interval {
+        let (kernel, any) = (self.b.kernel(), Interval::of(self.b.ty(value).dtype));
+        let Some(depth) = depth.checked_sub(1) else { return any };
+        let exact = transfer(kernel, value, kernel.op(value), |x| self.interval(x, depth));
+        // Sums of sizes are taken to fit: a launch is refused where they do not.
+        let fits = any.min <= exact.min && exact.max <= any.max;
+        if fits || self.b.ty(value).dtype == DType::I64 { exact } else { any }
     }
 }

@@ -1,5 +1,6 @@
 //! Several values of a closure at once: elements that lie side by side, in one load.
 
+use super::handle::MAX_DEPTH;
 use super::value::Val;
 use super::{Lang, State};
 use crate::ir::{Op, Space, Type, Value};
@@ -63,24 +64,7 @@ impl Along<'_> {
 
     /// Whether an integer is seen to be a multiple of the number of lanes.
     fn is_multiple(&self, value: Value) -> bool {
-        let kernel = self.state.b.kernel();
-        if let Some(x) = kernel.constant(value) {
-            return x.to_i128() % i128::from(self.n) == 0;
-        }
-        match kernel.op(value) {
-            Op::Var { slot } => {
-                let info = kernel.vars()[usize::from(slot)];
-                info.multiple_of % u32::from(self.n) == 0
-                    || info.min == info.max && info.min % i64::from(self.n) == 0
-            }
-            Op::Cast { x } => self.is_multiple(x),
-            Op::Binary { op: BinaryOp::Mul, x, y } => self.is_multiple(x) || self.is_multiple(y),
-            Op::Binary { op: BinaryOp::Add | BinaryOp::Sub, x, y }
-            | Op::Binary { op: BinaryOp::Min | BinaryOp::Max, x, y } => {
-                self.is_multiple(x) && self.is_multiple(y)
-            }
-            _ => self.n == 1,
-        }
+        self.state.interval(value, MAX_DEPTH).multiple_of % u64::from(self.n) == 0
     }
 
     /// Whether a load is one of elements side by side, the first of which is a multiple of their number.
@@ -100,7 +84,6 @@ impl Along<'_> {
 
 impl Lang {
     /// Of `n` numbers from `first` on, a multiple of `n`, a vector of what `f` gives.
-    #[track_caller]
     pub(super) fn lanes<'k>(
         &'k self,
         n: usize,
@@ -117,7 +100,6 @@ impl Lang {
     }
 
     /// A vector of so many values.
-    #[track_caller]
     pub(super) fn gather(
         &self,
         ty: Type,
@@ -137,7 +119,6 @@ impl Lang {
 
     /// The value for so many numbers from one on; `None` where that is no load of elements side by side and arithmetic of
     /// it.
-    #[track_caller]
     pub(super) fn vector(&self, value: Val<'_>, first: Val<'_>, n: usize) -> Option<Value> {
         let n = n as u8;
         let mut order = Vec::new();

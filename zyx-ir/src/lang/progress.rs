@@ -142,7 +142,6 @@ impl<'k> LookBack<'k> {
     }
 
     /// Publishes a combination.
-    #[track_caller]
     pub(super) fn publish(&self, group: Group<'k>, kind: i64, tile: Val<'k>, sum: Val<'k>) {
         let k = self.words.k;
         let bits = sum.bitcast(self.bits);
@@ -161,7 +160,6 @@ impl<'k> LookBack<'k> {
     ///
     /// Each thread reads the combination of one tile, but the first thread that of all tiles up to `threads` before this one. If
     /// that is missing, the group goes back in steps of as many tiles, and then forward.
-    #[track_caller]
     pub(super) fn look_back(
         &self,
         group: Group<'k>,
@@ -198,7 +196,7 @@ impl<'k> LookBack<'k> {
                 group.phase("look_back", || states.set(thread, state.get()));
                 k.for_each(threads, |other| {
                     k.when(states.at(other).eq(NO_TILE), || {
-                        let sum = recompute(first + other);
+                        let sum = k.of_program(|| recompute(first + other));
                         group.phase("look_back", || k.when(thread.eq(other), || value.set(sum)));
                     });
                 });
@@ -213,7 +211,6 @@ impl<'k> LookBack<'k> {
     }
 
     /// Reads a published combination. There is nothing to read before the first tile.
-    #[track_caller]
     fn read(&self, reads_prefix: Val<'k>, tile: Val<'k>, value: &Var<'k>, state: &Var<'k>) {
         let k = self.words.k;
         let is_promised = k.caps().progress == Progress::Occupancy;
@@ -279,7 +276,6 @@ impl<'k> Queue<'k> {
     }
 
     /// Takes the next slot, whether or not there is an item yet; gives the item, or -1.
-    #[track_caller]
     pub(super) fn take(&self) -> Val<'k> {
         let k = self.slots.k;
         let item = k.var(k.value(-1, DType::I32));

@@ -85,7 +85,6 @@ fn slot<'k>(g: Val<'k>, t: Val<'k>) -> Val<'k> {
 }
 
 impl<'f, 'k> Side<'f, 'k> {
-    #[track_caller]
     fn new(
         group: Group<'k>,
         element: Element<'f, 'k>,
@@ -128,12 +127,10 @@ impl<'f, 'k> Side<'f, 'k> {
     }
 
     /// The number of the thread's unit of a turn.
-    #[track_caller]
     fn number(&self, turn: usize) -> Val<'k> {
         self.group.thread().cast(DType::I32) + turn * self.group.threads()
     }
 
-    #[track_caller]
     fn unit(&self, turn: usize) -> Unit<'k> {
         let mut rest = self.number(turn);
         let mut next = |n: usize| {
@@ -162,7 +159,6 @@ impl<'f, 'k> Side<'f, 'k> {
     }
 
     /// Loads a block of steps from one on, which end at another if that is not certain.
-    #[track_caller]
     fn bring(&self, first: Val<'k>, end: Option<Val<'k>>) {
         let k = self.group.lang();
         let element = |line: Val<'k>, step: Val<'k>| {
@@ -189,19 +185,16 @@ impl<'f, 'k> Side<'f, 'k> {
     }
 
     /// The index of the first slot of a block.
-    #[track_caller]
     fn half(&self, block: Val<'k>) -> Val<'k> {
         block.cast(DType::I32) % 2 * self.slots()
     }
 
     /// A slot, as the 16 lines with this number have it.
-    #[track_caller]
     fn turned(&self, slot: Val<'k>, lines: Val<'k>) -> Val<'k> {
         if self.way == Way::Lines { slot.binary(BinaryOp::Xor, lines % 4) } else { slot }
     }
 
     /// Stores the block that was brought.
-    #[track_caller]
     fn leave(&self, block: Val<'k>) {
         let k = self.group.lang();
         let half = self.half(block);
@@ -227,7 +220,6 @@ impl<'f, 'k> Side<'f, 'k> {
     }
 
     /// The elements of a slot of a unit.
-    #[track_caller]
     fn held(&self, turn: usize, slot: usize) -> Value {
         let (ty, (loads, _)) = (Type::scalar(self.dtype), self.way.loads());
         self.group.lang().gather(ty, HELD, &|s, i| {
@@ -249,7 +241,6 @@ impl<'f, 'k> Side<'f, 'k> {
     }
 
     /// The elements that the thread multiplies of 16 lines and 16 steps of a block.
-    #[track_caller]
     fn square(&self, half: Val<'k>, lines: Val<'k>, steps: usize) -> Value {
         let lane = self.number(0) % WARP;
         let slot = self.turned(slot(lane / 4, lane % 4), lines);
@@ -262,7 +253,6 @@ impl<'f, 'k> Side<'f, 'k> {
 
 impl<'k> Matrix<'k> {
     /// Adds the product of factors that are brought by blocks.
-    #[track_caller]
     pub(super) fn multiply_squares(
         &self,
         (start, len): (Val<'k>, Val<'k>),
@@ -312,7 +302,6 @@ impl<'k> Matrix<'k> {
     }
 
     /// Adds the product of a matrix that threads hold, converted to a dtype, and a factor that is brought by blocks.
-    #[track_caller]
     pub(super) fn multiply_held(&self, matrix: &Matrix<'k>, dtype: DType, right: Element<'_, 'k>) {
         let (k, steps) = (self.group.lang(), matrix.shape()[1]);
         let depth = steps.min(DEPTH);
@@ -345,7 +334,6 @@ impl<'k> Matrix<'k> {
     }
 
     /// Adds the products of a block: of the left factor there are the squares of the warp by row of squares and step.
-    #[track_caller]
     fn multiply_block(
         &self,
         right: &Side<'_, 'k>,
@@ -376,7 +364,6 @@ impl<'k> Matrix<'k> {
     }
 
     /// A square that the thread holds, in the order of a left factor.
-    #[track_caller]
     fn as_left(&self, square: usize, dtype: DType) -> Value {
         let MatrixHandle { storage, dtype: ty, .. } = self.handle;
         let all = self.group.lang().gather(Type::scalar(ty), HELD, &|s, i| {
@@ -389,7 +376,6 @@ impl<'k> Matrix<'k> {
 
 impl Lang {
     /// A value, or zero where a condition does not hold; of an element of an argument by a guard.
-    #[track_caller]
     pub(super) fn masked<'k>(&'k self, inside: Val<'k>, value: Val<'k>) -> Val<'k> {
         let Op::Load { order, buf, index } = value.op() else { return inside.select(value, 0) };
         let digits = self.state.borrow().digits(value.value).cloned();

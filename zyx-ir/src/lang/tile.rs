@@ -82,7 +82,6 @@ impl Layout {
 
     /// Calls `visit` for each point of a space of a thread: for literal coordinates one by one, so that the elements of its storage
     /// are registers, but in loops where few threads have many.
-    #[track_caller]
     fn visit<'k, const N: usize>(
         self,
         group: Group<'k>,
@@ -139,7 +138,6 @@ impl<'k> Group<'k> {
     }
 
     /// A value for each of so many rows of a thread.
-    #[track_caller]
     fn rows(self, len: usize, layout: Layout, dtype: DType) -> Rows<'k> {
         let array = Array::own(self.lang(), Space::Register, Type::scalar(dtype), &[len]);
         Rows { group: self, handle: RowsHandle { len, layout, storage: array.storage() } }
@@ -167,7 +165,6 @@ impl<'k> Matrix<'k> {
     }
 
     /// Calls `visit` for each element that a thread has.
-    #[track_caller]
     fn held(&self, visit: &dyn Fn(Held<'k>)) {
         let (k, layout, [_, columns]) = (self.k(), self.handle.layout, self.handle.shape);
         let (thread, [mine, each]) = (self.group.thread(), self.extents());
@@ -196,12 +193,10 @@ impl<'k> Matrix<'k> {
         }
     }
 
-    #[track_caller]
     fn get(&self, held: &Held<'k>) -> Val<'k> {
         self.k().val(|s| s.b.load(self.handle.storage, held.place.value))
     }
 
-    #[track_caller]
     fn put(&self, held: &Held<'k>, value: Val<'k>) {
         let (k, dtype, storage) = (self.k(), self.handle.dtype, self.handle.storage);
         if value.dtype() != dtype {
@@ -213,7 +208,6 @@ impl<'k> Matrix<'k> {
     }
 
     /// Calls `visit` for each element that a thread has, with its coordinates, what it is, and the values of its row.
-    #[track_caller]
     fn elements(
         &self,
         what: &str,
@@ -354,7 +348,6 @@ impl<'k> Matrix<'k> {
         k.primitive(|| self.multiply_matrix(matrix, dtype, &right));
     }
 
-    #[track_caller]
     fn multiply_matrix(&self, matrix: &Matrix<'k>, dtype: DType, right: Element<'_, 'k>) {
         let (k, layout) = (self.k(), self.handle.layout);
         if layout == matrix.handle.layout && matches!(layout, Layout::Squares { .. }) {
@@ -370,7 +363,6 @@ impl<'k> Matrix<'k> {
     }
 
     /// Threads multiply what is staged in shared storage, each rows by columns of its own. One thread stages nothing.
-    #[track_caller]
     fn multiply_in_grid(
         &self,
         (first, len): (Val<'k>, Val<'k>),
@@ -414,7 +406,6 @@ impl<'k> Matrix<'k> {
     }
 
     /// Adds products of the factors at so many steps, which are told by the numbers of rows and columns of the thread.
-    #[track_caller]
     fn multiply_steps(
         &self,
         (first, len): (Val<'k>, Val<'k>),
@@ -450,7 +441,6 @@ impl<'k> Matrix<'k> {
 }
 
 /// The values of a row that the thread has.
-#[track_caller]
 fn parts_of<'k>(rows: &[&Rows<'k>], row: Val<'k>) -> Vec<Val<'k>> {
     rows.iter().map(|rows| rows.part(row)).collect()
 }
@@ -460,30 +450,25 @@ impl<'k> Rows<'k> {
         self.group.lang()
     }
 
-    #[track_caller]
     fn array(&self) -> Array<'k> {
         Array::of_parts(self.k(), self.handle.storage, &[self.handle.len])
     }
 
     /// The value of a row that the thread has.
-    #[track_caller]
     fn part(&self, row: Val<'k>) -> Val<'k> {
         self.array().at(row)
     }
 
-    #[track_caller]
     fn put(&self, row: Val<'k>, value: Val<'k>) {
         self.array().set(row, value);
     }
 
     /// Calls `visit` for each row that the thread has.
-    #[track_caller]
     fn held(&self, visit: &dyn Fn(Val<'k>)) {
         self.handle.layout.visit(self.group, [self.handle.len], &|[row]| visit(row));
     }
 
     /// Combines what the threads that share rows have.
-    #[track_caller]
     fn combine(&self, op: BinaryOp) {
         let (k, group, span) = (self.k(), self.group, self.handle.layout.sharing());
         let Some(number) = group.number().filter(|_| span > 1) else { return };
