@@ -228,7 +228,6 @@ impl<'k> Array<'k> {
         self.k.primitive(|| self.stored(coordinates.list(self.k), value, Some(inside)));
     }
 
-    #[track_caller]
     #[inline(never)]
     fn stored(&self, coordinates: Vec<Val<'k>>, value: Val<'k>, inside: Option<Val<'k>>) {
         if self.access() == Access::Read {
@@ -267,7 +266,6 @@ impl<'k> Array<'k> {
         self.k.primitive(|| self.atomically(op, coordinates.list(self.k), value, true))
     }
 
-    #[track_caller]
     #[inline(never)]
     fn atomically(
         &self,

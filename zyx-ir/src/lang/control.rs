@@ -78,13 +78,9 @@ impl<'k> Carried<'k> for (Val<'k>, Val<'k>) {
 
 /// A variable of a thread.
 #[derive(Clone, Debug)]
-pub struct Var<'k>(Array<'k>);
+pub struct Var<'k>(pub(super) Array<'k>);
 
 impl<'k> Var<'k> {
-    pub(super) fn of(storage: Array<'k>) -> Var<'k> {
-        Var(storage)
-    }
-
     /// What was stored last.
     #[track_caller]
     pub fn get(&self) -> Val<'k> {
@@ -145,7 +141,7 @@ impl Lang {
     fn open_for<'k>(&'k self, (first, len): (Val<'k>, Val<'k>)) -> Val<'k> {
         self.primitive(|| {
             self.meet_at_end();
-            first + self.val(|s| s.b.open_loop(LoopKind::Serial, 0, len.value))
+            first + self.open_loop(LoopKind::Serial, 0, len)
         })
     }
 
@@ -155,7 +151,7 @@ impl Lang {
     fn close_region(&self) {
         self.primitive(|| {
             self.meet_at_end();
-            self.emit(|s| s.b.close());
+            self.close();
         });
     }
 
@@ -206,7 +202,7 @@ impl Lang {
             if self.is_uniform() && !self.caps().branched_barriers {
                 // Barriers may stand in the body, and the driver has none in a branch.
                 let times = condition.cast(DType::I64);
-                self.emit(|s| s.b.open_loop(LoopKind::Serial, 0, times.value));
+                self.open_loop(LoopKind::Serial, 0, times);
             } else {
                 self.emit(|s| s.b.open_if(condition.value));
             }

@@ -4,7 +4,7 @@
 //! are not shown to be inside get guards. Where a driver ends loops of many iterations without a word, threads notice it and tell
 //! ([`Role::Cut`](super::Role)).
 
-use super::{Lang, LangError, Place, Recorded, Site};
+use super::{Lang, LangError, Place, Recorded, Site, State};
 use crate::dtype::DType;
 use crate::ir::{Builder, Kernel, LoopKind, Op, Ranges, Space, Type, Value, VerifyError, verify};
 use crate::ops::{BinaryOp, UnaryOp};
@@ -13,22 +13,16 @@ use crate::passes::rebuild::Rebuild;
 use crate::scalar::Scalar;
 
 pub(super) fn finish(lang: &Lang) -> Result<Recorded, LangError> {
-    let (name, state) = (lang.name.to_string(), lang.end());
-    if let Some(error) = state.error {
+    let (name, mut state) = (lang.name.to_string(), lang.end());
+    if let Some(error) = state.error.take() {
         return Err(error);
     }
-    let (raw, recorded) = (state.b.finish(), state.recorded);
-    let placed = Placed {
-        raw: &raw,
-        places: &state.places,
-        unneeded: &state.unneeded,
-        lines: &recorded.lines,
-        cut: state.cut,
-    };
+    let raw = std::mem::take(&mut state.b).finish();
+    let placed = Placed { raw: &raw, state: &state };
     let site = |lines: &[u32], value: Value| -> Site {
         let line = lines.get(value.idx()).copied().unwrap_or(0);
         let none = || Site { file: "unknown".into(), line: 0 };
-        recorded.sites.get(line as usize).cloned().unwrap_or_else(none)
+        state.recorded.sites.get(line as usize).cloned().unwrap_or_else(none)
     };
     let verified = |outside: Outside| {
         let (kernel, lines) = placed.kernel(outside);
@@ -43,7 +37,7 @@ pub(super) fn finish(lang: &Lang) -> Result<Recorded, LangError> {
     let (kernel, _) = verified(Outside::Nothing)?;
     let kernel = (dce::PASS.apply)(&kernel, &crate::passes::Site::whole());
     let scalars = state.scalars.into_iter().map(|x| x.0).collect();
-    Ok(Recorded { kernel, checked, scalars, lines, ..recorded })
+    Ok(Recorded { kernel, checked, scalars, lines, ..state.recorded })
 }
 
 /// What an access does whose coordinates are outside.
@@ -58,24 +52,23 @@ enum Outside {
 /// A recorded kernel and what is known of it.
 struct Placed<'a> {
     raw: &'a Kernel,
-    places: &'a [Place],
-    unneeded: &'a [Value],
-    lines: &'a [u32],
-    cut: Option<Value>,
+    state: &'a State,
 }
 
 impl Placed<'_> {
     /// The kernel, and the line of each of its ops.
     fn kernel(&self, outside: Outside) -> (Kernel, Vec<u32>) {
-        let Placed { raw, places, unneeded, .. } = *self;
+        let Placed { raw, state } = *self;
         let (ranges, ends) = (Ranges::of(raw), raw.region_ends());
         let mut r = Rebuild::new(raw);
         let mut lines = Vec::new();
-        let mut next_place = places.iter().peekable();
-        let mut watch = self.cut.map(|cut| Watch::new(raw, cut));
+        let mut next_place = state.places.iter().peekable();
+        let breaks = raw.loops_with_break();
+        let watch = |cut| Watch { cut, breaks, was_cut: None, open: Vec::new() };
+        let mut watch = state.cut.map(watch);
         for (value, op, ty) in raw.iter() {
             let place = next_place.next_if(|place| place.access == value);
-            if unneeded.contains(&value) || is_shared(op) && r.try_get(value).is_some() {
+            if state.unneeded.contains(&value) || is_shared(op) && r.try_get(value).is_some() {
                 continue;
             }
             if is_local(op) {
@@ -94,7 +87,7 @@ impl Placed<'_> {
             if let Some(watch) = &mut watch {
                 watch.after(&mut r, value);
             }
-            lines.resize(r.out.kernel().ops().len(), self.lines[value.idx()]);
+            lines.resize(r.out.kernel().ops().len(), state.recorded.lines[value.idx()]);
         }
         (r.out.finish(), lines)
     }
@@ -120,10 +113,6 @@ struct Watched {
 }
 
 impl Watch {
-    fn new(raw: &Kernel, cut: Value) -> Watch {
-        Watch { cut, breaks: raw.loops_with_break(), was_cut: None, open: Vec::new() }
-    }
-
     /// Records what has to stand before an op.
     fn before(&mut self, r: &mut Rebuild<'_>, value: Value) {
         match r.src.op(value) {
@@ -227,21 +216,17 @@ impl Outside {
         };
         let unknown =
             place.digits.iter().filter(|digit| !ranges.is_below(digit.0, digit.1, place.access));
-        let mut inside = None;
+        let mut bounds = Vec::new();
         for &(at, extent) in unknown {
             let [at, extent] = [at, extent].map(|x| r.get(x));
             let b = &mut r.out;
             let zero = b.index(0);
-            let low = b.binary(BinaryOp::Le, zero, at);
-            let high = b.binary(BinaryOp::Lt, at, extent);
-            for bound in [low, high] {
-                inside = Some(match inside {
-                    Some(inside) => b.binary(BinaryOp::And, inside, bound),
-                    None => bound,
-                });
-            }
+            bounds.push(b.binary(BinaryOp::Le, zero, at));
+            bounds.push(b.binary(BinaryOp::Lt, at, extent));
         }
-        let (Some(inside), b) = (inside, &mut r.out) else { return };
+        let b = &mut r.out;
+        let inside = bounds.into_iter().reduce(|all, one| b.binary(BinaryOp::And, all, one));
+        let Some(inside) = inside else { return };
         *index = match self {
             Outside::Nothing => b.guard(*index, inside),
             Outside::Told => {

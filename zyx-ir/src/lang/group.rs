@@ -171,17 +171,31 @@ impl Lang {
         let threads = EACH.min(self.caps().max_local.max(1));
         let groups = self.derived(total.div_ceil(threads), "the number of iterations").1;
         self.in_groups(&[groups], threads, |group| {
-            let number = match (Group { k: self }.number()) {
-                Some(number) => group[0] * threads + number,
-                None => group[0],
-            };
-            let inside = number.lt(total);
-            self.alone(|| {
-                self.emit(|s| s.b.open_if(inside.value));
-                body(&self.digits(number, extents));
-                self.emit(|s| s.b.close());
-            });
+            let number = group[0] * threads + Group { k: self }.thread();
+            if let Some(threads) = &mut self.state.borrow_mut().threads {
+                threads.alone = true;
+            }
+            self.inside(number.lt(total), || body(&self.digits(number, extents)));
         });
+    }
+
+    /// Opens a loop; gives its counter.
+    #[track_caller]
+    pub(super) fn open_loop<'k>(&'k self, kind: LoopKind, axis: u8, len: Val<'k>) -> Val<'k> {
+        self.val(|s| s.b.open_loop(kind, axis, len.value))
+    }
+
+    /// Closes a loop or condition.
+    #[track_caller]
+    pub(super) fn close(&self) {
+        self.emit(|s| s.b.close());
+    }
+
+    /// Records the body where a condition holds, in which there are no barriers.
+    fn inside(&self, condition: Val<'_>, body: impl FnOnce()) {
+        self.emit(|s| s.b.open_if(condition.value));
+        body();
+        self.close();
     }
 
     /// A number of iterations or groups that follows from sizes.
@@ -196,11 +210,12 @@ impl Lang {
     #[inline(never)]
     fn digits<'k>(&'k self, number: Val<'k>, extents: &[Val<'k>]) -> Vec<Val<'k>> {
         let mut rest = number;
-        let mut at: Vec<Val<'k>> = Vec::new();
-        for &extent in extents.iter().skip(1).rev() {
-            at.push(rest % extent);
+        let mut next = |&extent| {
+            let digit = rest % extent;
             rest = rest / extent;
-        }
+            digit
+        };
+        let mut at: Vec<Val<'k>> = extents.iter().skip(1).rev().map(&mut next).collect();
         at.push(rest);
         at.reverse();
         at
@@ -249,27 +264,20 @@ impl Lang {
         }
         self.notice_cuts();
         // Numbers of groups stand at the top, where launches know them.
-        let axis = |i: usize| (extents.len() - 1 - i) as u8;
-        let most: Vec<Option<i64>> =
-            extents.iter().enumerate().map(|(i, &x)| self.most_groups(axis(i), x)).collect();
-        let lens: Vec<Val<'k>> = extents
-            .iter()
-            .zip(&most)
-            .map(|(&x, most)| most.map_or(x, |most| x.minimum(most)))
-            .collect();
-        let open = |(i, len): (usize, &Val<'k>)| {
-            self.val(|s| s.b.open_loop(LoopKind::Group, axis(i), len.value))
-        };
-        let mut at: Vec<Val<'k>> = lens.iter().enumerate().map(open).collect();
-        let threads = self.index(count as i64);
-        let number = self.emit(|s| s.b.open_loop(LoopKind::Local, 0, threads.value));
+        let axes = (0..extents.len() as u8).rev();
+        let most = |(&extent, axis)| self.most_groups(axis, extent);
+        let most: Vec<Option<i64>> = extents.iter().zip(axes.clone()).map(most).collect();
+        let len = |(&x, most): (&Val<'k>, &Option<i64>)| most.map_or(x, |most| x.minimum(most));
+        let lens: Vec<Val<'k>> = extents.iter().zip(&most).map(len).collect();
+        let open = |(len, axis)| self.open_loop(LoopKind::Group, axis, len);
+        let mut at: Vec<Val<'k>> = lens.into_iter().zip(axes).map(open).collect();
+        let number = self.open_loop(LoopKind::Local, 0, self.index(count as i64)).value;
         set(Some(Threads { count, number: (count > 1).then_some(number), ..Threads::default() }));
         for ((at, &extent), most) in at.iter_mut().zip(extents).zip(&most) {
             let Some(most) = *most else { continue };
             // More groups than the axis holds: each takes several in turn.
             let times = (extent - *at + (most - 1)) / most;
-            let turn = self.val(|s| s.b.open_loop(LoopKind::Serial, 0, times.value));
-            *at = turn * most + *at;
+            *at = self.open_loop(LoopKind::Serial, 0, times) * most + *at;
         }
         body(&at);
         let turns = most.iter().flatten().count();
@@ -277,7 +285,7 @@ impl Lang {
             self.meet_at_end();
         }
         for _ in 0..turns + 1 + extents.len() {
-            self.emit(|s| s.b.close());
+            self.close();
         }
         set(None);
     }
@@ -343,7 +351,6 @@ impl Lang {
     }
 
     /// A barrier if shared storage was touched: at the end of a body that runs again.
-    #[track_caller]
     pub(super) fn meet_at_end(&self) {
         let touched = self.state.borrow_mut().group().is_some_and(|x| x.touched.is_any());
         if touched {
@@ -357,18 +364,13 @@ impl Lang {
     }
 
     /// Runs the body by one thread of the group where the group does something together.
-    #[track_caller]
     pub(super) fn by_one_thread(&self, shared: bool, body: impl FnOnce()) {
         let number = self.state.borrow_mut().group().and_then(|threads| threads.number);
         let Some(number) = number.filter(|_| shared) else { return body() };
-        let first = Val { k: self, value: number }.eq(0);
-        self.emit(|s| s.b.open_if(first.value));
-        body();
-        self.emit(|s| s.b.close());
+        self.inside(self.val_of(number).eq(0), body);
     }
 
     /// The value that one thread of the group finds, for all of them.
-    #[track_caller]
     pub(super) fn told_by_one_thread<'k>(
         &'k self,
         dtype: DType,
@@ -528,7 +530,7 @@ impl<'k> Group<'k> {
             return k.each_in_loops(extents, LoopKind::Parallel, body);
         };
         body(&self.open_spread(extents, number));
-        k.emit(|s| s.b.close());
+        k.close();
     }
 
     /// Opens the loop of a thread over its points.
@@ -539,7 +541,7 @@ impl<'k> Group<'k> {
         let total = extents.iter().fold(k.index(1), |total, &extent| total * k.as_index(extent));
         let whole = total.literal().is_some_and(|n| n.to_i64() % threads == 0);
         let len = if whole { total / threads } else { (total - number + (threads - 1)) / threads };
-        let turn = k.val(|s| s.b.open_loop(LoopKind::Serial, 0, len.value));
+        let turn = k.open_loop(LoopKind::Serial, 0, len);
         k.digits(turn * threads + number, extents)
     }
 
@@ -635,8 +637,7 @@ impl<'k> Group<'k> {
             };
             let identity = k.val(|s| s.b.constant(identity));
             let carry = k.var(identity);
-            let threads = self.threads() as i64;
-            let Some(number) = self.number() else {
+            if self.number().is_none() {
                 self.phase("scan", || {
                     k.for_each(len, |at| {
                         let before = carry.get();
@@ -646,22 +647,37 @@ impl<'k> Group<'k> {
                     });
                 });
                 return carry.get();
-            };
-            k.for_each(len.div_ceil(threads), |turn| {
-                let at = turn * threads + number;
-                let inside = at.lt(len);
-                let own = k.var(identity);
-                self.phase("scan", || k.when(inside, || own.set(value(at))));
-                let own = own.get();
-                let (before, all) = self.before(op, own, identity);
+            }
+            self.scan_turns("scan", (op, identity), len, value, |at, own, before, all| {
                 let before = carry.get().binary(op, before);
                 self.phase("scan", || {
-                    k.when(inside, || emit(at, before, before.binary(op, own)));
+                    k.when(at.lt(len), || emit(at, before, before.binary(op, own)));
                 });
                 carry.set(carry.get().binary(op, all));
             });
             carry.get()
         })
+    }
+
+    /// Scans numbers in turns of as many as there are threads: `emit` gets a number of each, its value, the combination of
+    /// those before it in its turn, and that of the turn.
+    pub(super) fn scan_turns(
+        self,
+        what: &str,
+        (op, identity): (BinaryOp, Val<'k>),
+        len: Val<'k>,
+        value: impl FnOnce(Val<'k>) -> Val<'k>,
+        emit: impl FnOnce(Val<'k>, Val<'k>, Val<'k>, Val<'k>),
+    ) {
+        let (k, threads) = (self.k, self.threads());
+        k.for_each(len.div_ceil(threads), |turn| {
+            let at = turn * threads + self.thread();
+            let own = k.var(identity);
+            self.phase(what, || k.when(at.lt(len), || own.set(value(at))));
+            let own = own.get();
+            let (before, all) = self.before(op, own, identity);
+            emit(at, own, before, all);
+        });
     }
 
     /// The combination of the values of the threads before each, and of all.
@@ -728,7 +744,7 @@ struct Patch {
 
 impl Patch {
     fn var<'k>(&self, k: &'k Lang) -> Var<'k> {
-        Var::of(Array::of_parts(k, self.storage, &[]))
+        Var(Array::of_parts(k, self.storage, &[]))
     }
 }
 

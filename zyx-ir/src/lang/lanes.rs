@@ -5,61 +5,42 @@ use super::value::Val;
 use super::{Lang, State};
 use crate::ir::{Op, Space, Type, Value};
 use crate::ops::BinaryOp;
-use crate::passes::variance::{Form, slope};
+use crate::passes::variance::{Form, pure_form};
 use rustc_hash::FxHashMap;
 
 /// How values depend on a counter that runs over so many numbers from a multiple of `n` on.
 struct Along<'s> {
     state: &'s State,
-    counter: Value,
     n: u8,
     forms: FxHashMap<Value, Form>,
 }
 
 impl Along<'_> {
     fn form(&mut self, value: Value) -> Form {
-        if value == self.counter {
-            return Form::Linear(1);
-        }
         if let Some(&known) = self.forms.get(&value) {
             return known;
         }
-        let form = self.find(value);
+        let kernel = self.state.b.kernel();
+        let form = match kernel.op(value) {
+            Op::Loop { .. } | Op::Alloc { .. } => Form::Uniform,
+            Op::Guard { cond, .. } if self.form(cond) != Form::Uniform => Form::Varying,
+            Op::Binary { op, x, y } if self.is_bound(op, x, y) => Form::Uniform,
+            op => pure_form(kernel, value, op, &mut |x| self.form(x)),
+        };
         self.forms.insert(value, form);
         form
     }
 
-    fn find(&mut self, value: Value) -> Form {
-        let kernel = self.state.b.kernel();
-        let op = kernel.op(value);
-        if let Op::Loop { .. } | Op::Alloc { .. } = op {
-            return Form::Uniform;
-        }
-        let forms: Vec<Form> = op.operands().map(|x| self.form(x)).collect();
-        if forms.iter().all(|form| *form == Form::Uniform) {
-            return Form::Uniform;
-        }
-        let is_int = |x: Value| kernel.ty(x).dtype.is_int();
-        match op {
-            Op::Guard { .. } if forms[1] == Form::Uniform => forms[0],
-            Op::Cast { x } if is_int(x) && is_int(value) => forms[0],
-            // Lanes are all below a multiple of their number, or none is.
-            Op::Binary { op, x, y } if op.is_comparison() && is_int(x) => {
-                let is_bound = match op {
-                    BinaryOp::Lt => forms[..] == [Form::Linear(1), Form::Uniform],
-                    BinaryOp::Le => forms[..] == [Form::Uniform, Form::Linear(1)],
-                    _ => false,
-                };
-                let whole = is_bound && self.is_multiple(x) && self.is_multiple(y);
-                if whole { Form::Uniform } else { Form::Varying }
-            }
-            op if is_int(value) => match slope(kernel, op, |x| self.form(x).stride()) {
-                Some(0) => Form::Uniform,
-                Some(stride) => Form::Linear(stride),
-                None => Form::Varying,
-            },
-            _ => Form::Varying,
-        }
+    /// Whether lanes are all below a multiple of their number, or none is.
+    fn is_bound(&mut self, op: BinaryOp, x: Value, y: Value) -> bool {
+        let (lane, bound) = match op {
+            BinaryOp::Lt => (x, y),
+            BinaryOp::Le => (y, x),
+            _ => return false,
+        };
+        self.state.b.ty(x).dtype.is_int()
+            && [lane, bound].map(|x| self.form(x)) == [Form::Linear(1), Form::Uniform]
+            && [lane, bound].iter().all(|&x| self.is_multiple(x))
     }
 
     /// Whether an integer is seen to be a multiple of the number of lanes.
@@ -124,8 +105,8 @@ impl Lang {
         let mut order = Vec::new();
         {
             let state = self.state.borrow();
-            let forms = FxHashMap::default();
-            let mut along = Along { state: &state, counter: first.value, n, forms };
+            let forms = FxHashMap::from_iter([(first.value, Form::Linear(1))]);
+            let mut along = Along { state: &state, n, forms };
             let mut stack = vec![value.value];
             while let Some(x) = stack.pop() {
                 if along.form(x) == Form::Uniform || order.contains(&x) {

@@ -78,22 +78,12 @@ impl<'k> Group<'k> {
             return;
         }
         k.primitive(|| {
-            let (threads, number) = (self.threads(), self.thread());
-            let zero = k.value(0, dtype);
-            k.for_each(len.div_ceil(threads), |turn| {
-                let at = turn * threads + number;
-                let (i, own) = (first + at, k.var(zero));
-                self.phase("append", || {
-                    k.when(at.lt(len), || {
-                        let holds = k.of_program(|| condition(i));
-                        own.set(holds.cast(dtype));
-                    });
-                });
-                let own = own.get();
-                let (before, all) = self.before(BinaryOp::Add, own, zero);
+            let holds = |at| k.of_program(|| condition(first + at)).cast(dtype);
+            let add = (BinaryOp::Add, k.value(0, dtype));
+            self.scan_turns("append", add, len, holds, |at, own, before, all| {
                 let place = counter.fetch(BinaryOp::Add, 0, all) + before;
                 self.phase("append", || {
-                    k.when(own.ne(0), || k.of_program(|| emit(i, k.as_index(place))));
+                    k.when(own.ne(0), || k.of_program(|| emit(first + at, k.as_index(place))));
                 });
             });
         });

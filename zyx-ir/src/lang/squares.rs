@@ -94,7 +94,7 @@ impl<'f, 'k> Side<'f, 'k> {
         let k = group.lang();
         let mut found = (DType::F32, Way::Single);
         // Recorded once to see how it reads memory, and never run.
-        k.for_each(0usize, |line| {
+        let look = |line| {
             k.for_each(0usize, |step| {
                 let [line, step] = [line, step].map(|x| x * HELD);
                 let value = element(line, step);
@@ -107,7 +107,8 @@ impl<'f, 'k> Side<'f, 'k> {
                 };
                 found = (value.dtype(), way);
             });
-        });
+        };
+        group.phase("add_product", || k.for_each(0usize, look));
         let (dtype, way) = found;
         if !k.caps().mma.contains(dtype) {
             k.fail(format_args!("factors are {dtype}, of which there are no matrix instructions"));
@@ -268,8 +269,7 @@ impl<'k> Matrix<'k> {
         let end = known.is_none_or(|n| n % depth != 0).then_some(start + len);
         let side = |element, right: bool| {
             let extent = self.shape()[usize::from(right)];
-            self.group
-                .phase("add_product", || Side::new(self.group, element, right, [extent, depth]))
+            Side::new(self.group, element, right, [extent, depth])
         };
         let (Some(left), Some(right)) = (side(left, false), side(right, true)) else { return };
         let sides = [left, right];
@@ -305,9 +305,7 @@ impl<'k> Matrix<'k> {
     pub(super) fn multiply_held(&self, matrix: &Matrix<'k>, dtype: DType, right: Element<'_, 'k>) {
         let (k, steps) = (self.group.lang(), matrix.shape()[1]);
         let depth = steps.min(DEPTH);
-        let extent = self.shape()[1];
-        let side =
-            self.group.phase("add_product", || Side::new(self.group, right, true, [extent, depth]));
+        let side = Side::new(self.group, right, true, [self.shape()[1], depth]);
         let Some(side) = side else { return };
         let block = |n: usize| k.index(n as i64);
         let bring = |n: usize| side.bring(block(n * depth), None);
