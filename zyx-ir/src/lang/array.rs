@@ -305,9 +305,7 @@ impl<'k> Array<'k> {
         if wanted {
             self.k.told_by_one_thread(self.dtype(), emit)
         } else {
-            self.k.by_one_thread(self.is_shared(), || {
-                emit();
-            });
+            self.k.by_one_thread(self.is_shared(), || _ = emit());
             value
         }
     }

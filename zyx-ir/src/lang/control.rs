@@ -125,12 +125,7 @@ impl Lang {
     #[track_caller]
     pub(super) fn numbers<'k>(&'k self, span: impl Span<'k>) -> (Val<'k>, Val<'k>) {
         let (start, end) = span.bounds(self);
-        self.numbers_between(start.unwrap_or_else(|| self.index(0)), end)
-    }
-
-    #[track_caller]
-    #[inline(never)]
-    fn numbers_between<'k>(&'k self, start: Val<'k>, end: Val<'k>) -> (Val<'k>, Val<'k>) {
+        let start = start.unwrap_or_else(|| self.index(0));
         let [start, end] = [start, end].map(|x| self.as_index(x));
         let zero = start.literal().is_some_and(|x| x.to_i64() == 0);
         (start, if zero { end } else { (end - start).maximum(0) })

@@ -8,9 +8,9 @@
 //! at the ends of loops. Those that turn out not to be needed are dropped in the end.
 
 use super::array::{Array, Coordinates};
-use super::control::{Span, Var};
+use super::control::{Carried, Span, Var};
 use super::value::{Operand, Val};
-use super::{Lang, Role, State};
+use super::{Lang, Role, SMALL, State};
 use crate::dtype::DType;
 use crate::ir::{BarrierScope, LoopKind, Op, ShuffleKind, Space as Storage, Type, Value};
 use crate::ops::BinaryOp;
@@ -54,7 +54,7 @@ pub(super) struct Threads {
     number: Option<Value>,
     /// Whether a thread does something for itself.
     alone: bool,
-    /// What happened to shared storage since the last barrier.
+    /// Accesses of shared storage since the last barrier.
     touched: Touched,
     /// Shared storage of primitives that was given back.
     free: Vec<Value>,
@@ -62,34 +62,20 @@ pub(super) struct Threads {
 
 /// Extents of a space of iterations: a number, an array or a list of them. The closure gets as many coordinates.
 pub trait Space<'k>: Coordinates<'k> {
-    /// A value, an array or a list of values.
-    type At;
-    /// The coordinates.
-    fn at(list: &[Val<'k>]) -> Self::At;
+    /// The coordinates of a point: a value, an array or a list of values.
+    type At: Carried<'k>;
 }
 
 impl<'k, T: Operand<'k>> Space<'k> for T {
     type At = Val<'k>;
-
-    fn at(list: &[Val<'k>]) -> Val<'k> {
-        list[0]
-    }
 }
 
 impl<'k, T: Operand<'k>, const N: usize> Space<'k> for [T; N] {
     type At = [Val<'k>; N];
-
-    fn at(list: &[Val<'k>]) -> [Val<'k>; N] {
-        std::array::from_fn(|i| list[i])
-    }
 }
 
 impl<'k> Space<'k> for &[Val<'k>] {
     type At = Vec<Val<'k>>;
-
-    fn at(list: &[Val<'k>]) -> Vec<Val<'k>> {
-        list.to_vec()
-    }
 }
 
 impl State {
@@ -108,7 +94,7 @@ impl Lang {
             return;
         }
         self.primitive(|| {
-            let body = |at: &[Val<'k>]| self.of_program(|| body(S::at(at)));
+            let body = |at: &[Val<'k>]| self.of_program(|| body(S::At::with(at)));
             if self.caps().simt {
                 self.each_on_threads(&extents, body);
             } else {
@@ -142,26 +128,19 @@ impl Lang {
 
     #[inline(never)]
     fn open_loops<'k>(&'k self, extents: &[Val<'k>], kind: LoopKind) -> Vec<Val<'k>> {
-        let mut at = Vec::new();
-        for extent in extents {
-            let extent = self.as_index(*extent);
-            let counter = self.val(|s| {
-                let counter = s.b.open_loop(kind, 0, extent.value);
-                s.parallel.push(counter);
-                counter
-            });
-            at.push(counter);
-        }
-        at
+        let open = |&extent: &Val<'k>| {
+            let counter = self.open_loop(kind, 0, self.as_index(extent));
+            self.state.borrow_mut().parallel.push(counter.value);
+            counter
+        };
+        extents.iter().map(open).collect()
     }
 
     #[inline(never)]
     fn close_loops(&self, n: usize) {
         for _ in 0..n {
-            self.emit(|s| {
-                s.parallel.pop();
-                s.b.close();
-            });
+            self.state.borrow_mut().parallel.pop();
+            self.close();
         }
     }
 
@@ -241,15 +220,15 @@ impl Lang {
             ));
             return;
         }
-        let counted = extents.iter().map(|&extent| self.counted(extent, "a number of groups"));
-        let extents: Vec<Val<'k>> = counted.collect();
         let caps = self.caps();
-        let most = prev_power_of_two(caps.max_local.max(1));
+        let most = 1 << caps.max_local.max(1).ilog2();
         let most = if caps.has_few_threads() { most.min(FEW) } else { most };
         let threads = if caps.simt { threads.min(most) } else { 1 };
         self.primitive(|| {
+            let counted = extents.iter().map(|&extent| self.counted(extent, "a number of groups"));
+            let extents: Vec<Val<'k>> = counted.collect();
             self.in_groups(&extents, threads, |at| {
-                self.of_program(|| body(Group { k: self }, S::at(at)));
+                self.of_program(|| body(Group { k: self }, S::At::with(at)));
             });
         });
     }
@@ -294,7 +273,7 @@ impl Lang {
     fn most_groups(&self, axis: u8, extent: Val<'_>) -> Option<i64> {
         let most = self.caps().max_groups[usize::from(axis)].min(i64::MAX as u64) as i64;
         let known = extent.literal().map(|x| x.to_i64());
-        let fits = known.unwrap_or(SMALL_GROUPS) <= most;
+        let fits = known.unwrap_or(SMALL as i64) <= most;
         (!fits || self.setting.large && known.is_none()).then_some(most)
     }
 
@@ -402,13 +381,6 @@ impl Lang {
     }
 }
 
-/// Most groups along an axis of a kernel that is not recorded as large.
-const SMALL_GROUPS: i64 = super::SMALL as i64;
-
-fn prev_power_of_two(x: usize) -> usize {
-    1 << x.ilog2()
-}
-
 /// A group of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Group<'k> {
@@ -419,10 +391,6 @@ impl<'k> Group<'k> {
     /// Its number of threads: 1 where the device has no threads that share storage.
     pub fn threads(self) -> usize {
         self.k.state.borrow().threads.as_ref().map_or(1, |threads| threads.count)
-    }
-
-    pub(super) fn lang(self) -> &'k Lang {
-        self.k
     }
 
     /// The number of the thread; 0 where the group is one thread.
@@ -485,7 +453,7 @@ impl<'k> Group<'k> {
         result
     }
 
-    /// What happened to shared storage, and the barrier for that.
+    /// Accesses of shared storage since the last barrier, and a barrier behind them.
     #[inline(never)]
     fn begin_phase(self, what: &str) -> (Touched, Option<Value>) {
         let alone = self.k.state.borrow().threads.as_ref().is_some_and(|threads| threads.alone);
@@ -518,7 +486,7 @@ impl<'k> Group<'k> {
         let extents = space.list(k);
         k.primitive(|| {
             self.phase("each", || {
-                self.spread(&extents, |at| k.of_program(|| body(S::at(at))));
+                self.spread(&extents, |at| k.of_program(|| body(S::At::with(at))));
             });
         });
     }
@@ -558,14 +526,14 @@ impl<'k> Group<'k> {
         let (first, len) = k.numbers(span);
         k.primitive(|| {
             let part = self.phase("reduce", || {
-                let patch = k.accumulator();
+                let [storage, init, store] = k.accumulator();
+                let sum = || Var(Array::of_parts(k, storage, &[]));
                 self.spread(&[len], |at| {
                     let value = k.of_program(|| value(first + at[0]));
-                    k.complete(&patch, op, value.dtype());
-                    let var = patch.var(k);
-                    var.set(var.get().binary(op, value));
+                    k.complete([storage, init, store], op, value.dtype());
+                    sum().set(sum().get().binary(op, value));
                 });
-                patch.var(k).get()
+                sum().get()
             });
             self.combine(op, part)
         })
@@ -735,41 +703,28 @@ impl<'k> Group<'k> {
     }
 }
 
-/// The ops that make a variable whose dtype is not known when it is made.
-struct Patch {
-    storage: Value,
-    init: Value,
-    store: Value,
-}
-
-impl Patch {
-    fn var<'k>(&self, k: &'k Lang) -> Var<'k> {
-        Var(Array::of_parts(k, self.storage, &[]))
-    }
-}
-
 impl Lang {
-    /// A variable that [`Lang::complete`] gives its dtype and first value.
-    fn accumulator(&self) -> Patch {
+    /// A variable that [`Lang::complete`] gives its dtype and first value: its storage, that value, and the store of it.
+    fn accumulator(&self) -> [Value; 3] {
         let ty = Type::scalar(DType::F32);
         self.emit(|s| {
             let storage = s.b.alloc(Storage::Register, ty, 1);
             let zero = s.b.index(0);
             // Not shared with other constants, since it will be another one.
             let init = s.b.push(Op::Const { bits: 0 }, ty);
-            Patch { storage, init, store: s.b.store(storage, zero, init) }
+            [storage, init, s.b.store(storage, zero, init)]
         })
     }
 
-    fn complete(&self, patch: &Patch, op: BinaryOp, dtype: DType) {
+    fn complete(&self, [storage, init, store]: [Value; 3], op: BinaryOp, dtype: DType) {
         let Some(identity) = op.identity(dtype) else {
             self.fail(format_args!("`reduce` by `{op}`, which has no neutral element on {dtype}"));
             return;
         };
         let ty = Type::scalar(dtype);
         let b = &mut self.state.borrow_mut().b;
-        b.replace(patch.init, Op::Const { bits: identity.bits() }, ty);
-        for value in [patch.storage, patch.store] {
+        b.replace(init, Op::Const { bits: identity.bits() }, ty);
+        for value in [storage, store] {
             b.replace(value, b.op(value), ty);
         }
     }

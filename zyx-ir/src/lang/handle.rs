@@ -106,7 +106,7 @@ impl<'k> Val<'k> {
 }
 
 impl State {
-    /// What an integer can be, by so many ops on the way to it.
+    /// The interval of an integer, by at most `depth` ops on the way to it.
     pub(super) fn interval(&self, value: Value, depth: usize) -> Interval {
         let (kernel, any) = (self.b.kernel(), Interval::of(self.b.ty(value).dtype));
         let Some(depth) = depth.checked_sub(1) else { return any };

@@ -519,10 +519,11 @@ impl Lang {
             parameters.len() - 1
         };
         let choice = self.setting.choices.get(number).copied().unwrap_or(0);
-        values.get(choice).copied().unwrap_or_else(|| {
+        let Some(&value) = values.get(choice) else {
             self.fail(format_args!("parameter `{name}` has no value number {choice}"));
-            1
-        })
+            return 1;
+        };
+        value
     }
 
     /// The scalar argument that is this number at launch.
@@ -540,12 +541,13 @@ impl Lang {
     #[inline(never)]
     fn declared(&self, expr: SizeExpr, min: i64, max: i64) -> Val<'_> {
         let known = self.state.borrow().scalars.iter().find(|x| x.0 == expr).map(|x| x.1);
-        let declare = |s: &mut State| {
-            let value = s.b.var(DType::I64, min, max);
-            s.scalars.push((expr, value));
-            value
-        };
-        Val { k: self, value: known.unwrap_or_else(|| self.emit(declare)) }
+        self.val(|s| {
+            known.unwrap_or_else(|| {
+                let value = s.b.var(DType::I64, min, max);
+                s.scalars.push((expr, value));
+                value
+            })
+        })
     }
 
     /// The scalar argument that is this value, which follows from sizes. A literal stays one.
@@ -568,21 +570,15 @@ impl Lang {
     /// The next input, with the caller's dtype.
     #[track_caller]
     pub fn input<'k>(&'k self, name: &str, shape: impl Coordinates<'k>) -> Array<'k> {
-        self.next_input(name, &shape.list(self))
-    }
-
-    #[track_caller]
-    #[inline(never)]
-    fn next_input<'k>(&'k self, name: &str, shape: &[Val<'k>]) -> Array<'k> {
         let number = self.state.borrow().inputs;
         self.state.borrow_mut().inputs += 1;
         let inputs = &self.setting.inputs;
-        let dtype = inputs.get(number).copied().unwrap_or_else(|| {
+        if number >= inputs.len() {
             let given = inputs.len();
             self.fail(format_args!("input `{name}` is number {number}, the caller gave {given}"));
-            DType::F32
-        });
-        self.argument(name, dtype, shape, Role::Input)
+        }
+        let dtype = inputs.get(number).copied().unwrap_or(DType::F32);
+        self.argument(name, dtype, &shape.list(self), Role::Input)
     }
 
     /// A result of this shape and dtype, each element of which is stored at most once.
@@ -666,9 +662,9 @@ impl Lang {
         if derived.is_empty() {
             derived.push((SizeExpr::Literal(1), fixed(1)));
         }
-        let slot_of = |x: &(SizeExpr, Val<'k>)| self.slot_of(x.1.value);
-        let slots: Vec<u16> =
-            derived.iter().map(|x| slot_of(x).expect("invariant: extents are scalars")).collect();
+        let slot = |x: &(SizeExpr, Val<'k>)| self.slot_of(x.1.value);
+        let slots: Option<Vec<u16>> = derived.iter().map(slot).collect();
+        let slots = slots.expect("invariant: extents are scalars");
         if let (true, true, Some(&slot)) =
             (self.setting.aligned, self.caps().mma.contains(dtype), slots.last())
             && !matches!(exprs.last(), Some(SizeExpr::Literal(_)) | None)

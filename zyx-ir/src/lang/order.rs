@@ -24,7 +24,7 @@ impl<'k> Group<'k> {
         digit: impl Fn(Val<'k>) -> Val<'k>,
         emit: impl Fn(Val<'k>, Val<'k>),
     ) {
-        let k = self.lang();
+        let k = self.k;
         let (first, len) = k.numbers(span);
         if !(1..=MOST_BITS).contains(&bits) {
             k.fail(format_args!("`rank` by {bits} bits: a digit has 1 to {MOST_BITS}"));
@@ -70,7 +70,7 @@ impl<'k> Group<'k> {
         condition: impl Fn(Val<'k>) -> Val<'k>,
         emit: impl Fn(Val<'k>, Val<'k>),
     ) {
-        let k = self.lang();
+        let k = self.k;
         let (first, len) = k.numbers(span);
         let dtype = counter.dtype();
         if !dtype.is_int() || counter.rank() != 1 {

@@ -91,7 +91,7 @@ impl<'f, 'k> Side<'f, 'k> {
         right: bool,
         [extent, depth]: [usize; 2],
     ) -> Option<Side<'f, 'k>> {
-        let k = group.lang();
+        let k = group.k;
         let mut found = (DType::F32, Way::Single);
         // Recorded once to see how it reads memory, and never run.
         let look = |line| {
@@ -161,7 +161,7 @@ impl<'f, 'k> Side<'f, 'k> {
 
     /// Loads a block of steps from one on, which end at another if that is not certain.
     fn bring(&self, first: Val<'k>, end: Option<Val<'k>>) {
-        let k = self.group.lang();
+        let k = self.group.k;
         let element = |line: Val<'k>, step: Val<'k>| {
             let value = (self.element)(line, step);
             end.map_or(value, |end| k.masked(step.lt(end), value))
@@ -197,7 +197,7 @@ impl<'f, 'k> Side<'f, 'k> {
 
     /// Stores the block that was brought.
     fn leave(&self, block: Val<'k>) {
-        let k = self.group.lang();
+        let k = self.group.k;
         let half = self.half(block);
         let units = self.slots() / self.way.slots();
         for turn in 0..self.units {
@@ -223,7 +223,7 @@ impl<'f, 'k> Side<'f, 'k> {
     /// The elements of a slot of a unit.
     fn held(&self, turn: usize, slot: usize) -> Value {
         let (ty, (loads, _)) = (Type::scalar(self.dtype), self.way.loads());
-        self.group.lang().gather(ty, HELD, &|s, i| {
+        self.group.k.gather(ty, HELD, &|s, i| {
             // The line, 0 or 1 of the slot's two, and the step.
             let element = if self.right { i } else { mma::left_order(i) };
             let (line, step) = (element / 4, element % 4);
@@ -246,7 +246,7 @@ impl<'f, 'k> Side<'f, 'k> {
         let lane = self.number(0) % WARP;
         let slot = self.turned(slot(lane / 4, lane % 4), lines);
         let place = half + (lines + steps * (self.extent / SIDE)) * WARP + slot;
-        let k = self.group.lang();
+        let k = self.group.k;
         k.touch(&self.storage, Touched::READ);
         k.emit(|s| s.b.load(self.storage.storage(), place.value))
     }
@@ -260,7 +260,7 @@ impl<'k> Matrix<'k> {
         left: Element<'_, 'k>,
         right: Element<'_, 'k>,
     ) {
-        let (Layout::Squares { of_warp }, k) = (self.handle.layout, self.group.lang()) else {
+        let (Layout::Squares { of_warp }, k) = (self.handle.layout, self.group.k) else {
             return;
         };
         let known = len.literal().and_then(|n| usize::try_from(n.to_i64()).ok());
@@ -303,7 +303,7 @@ impl<'k> Matrix<'k> {
 
     /// Adds the product of a matrix that threads hold, converted to a dtype, and a factor that is brought by blocks.
     pub(super) fn multiply_held(&self, matrix: &Matrix<'k>, dtype: DType, right: Element<'_, 'k>) {
-        let (k, steps) = (self.group.lang(), matrix.shape()[1]);
+        let (k, steps) = (self.group.k, matrix.shape()[1]);
         let depth = steps.min(DEPTH);
         let side = Side::new(self.group, right, true, [self.shape()[1], depth]);
         let Some(side) = side else { return };
@@ -339,7 +339,7 @@ impl<'k> Matrix<'k> {
         left: &dyn Fn(usize, usize) -> Value,
     ) {
         let Layout::Squares { of_warp } = self.handle.layout else { return };
-        let (k, columns) = (self.group.lang(), self.shape()[1] / SIDE);
+        let (k, columns) = (self.group.k, self.shape()[1] / SIDE);
         let Some(row) = mma::row(right.dtype) else { return };
         let half = right.half(block);
         for step in 0..right.depth / SIDE {
@@ -364,11 +364,11 @@ impl<'k> Matrix<'k> {
     /// A square that the thread holds, in the order of a left factor.
     fn as_left(&self, square: usize, dtype: DType) -> Value {
         let MatrixHandle { storage, dtype: ty, .. } = self.handle;
-        let all = self.group.lang().gather(Type::scalar(ty), HELD, &|s, i| {
+        let all = self.group.k.gather(Type::scalar(ty), HELD, &|s, i| {
             let from = s.b.index((square * HELD + mma::left_order(i)) as i64);
             s.b.load(storage, from)
         });
-        self.group.lang().emit(|s| s.b.cast(dtype, all))
+        self.group.k.emit(|s| s.b.cast(dtype, all))
     }
 }
 

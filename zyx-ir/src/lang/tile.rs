@@ -3,13 +3,13 @@
 //! A thread keeps elements of few rows, and the threads that share a row are neighbours, so what is found of each row ([`Rows`])
 //! is exchanged among few. Matrices of one number of rows have the same rows in each thread, however many columns they have.
 
+use super::Lang;
 use super::array::Array;
 use super::control::Span;
 use super::group::Group;
 use super::handle::{MatrixHandle, RowsHandle};
 use super::squares::Element;
 use super::value::{Operand, Val};
-use super::{Lang, State};
 use crate::dtype::DType;
 use crate::ir::mma::{HELD, SIDE, WARP};
 use crate::ir::{LoopKind, Space, Type};
@@ -88,7 +88,7 @@ impl Layout {
         extents: [usize; N],
         visit: &dyn Fn([Val<'k>; N]),
     ) {
-        let k = group.lang();
+        let k = group.k;
         if let (Layout::Grid { .. }, true) = (self, group.prefers_loops()) {
             let alone = group.threads() == 1;
             let kind = if alone { LoopKind::Parallel } else { LoopKind::Serial };
@@ -113,14 +113,14 @@ fn digits<const N: usize>(number: usize, extents: [usize; N]) -> [usize; N] {
 impl<'k> Group<'k> {
     /// Whether a loop over the elements of a thread is better than all of them one by one.
     fn prefers_loops(self) -> bool {
-        self.threads() == 1 || self.lang().caps().has_few_threads()
+        self.threads() == 1 || self.k.caps().has_few_threads()
     }
 
     /// A matrix of zeros. Extents are powers of two. Of a kernel with inputs that are factors of matrix instructions, a matrix
     /// of `f32` has such products alone.
     #[track_caller]
     pub fn matrix(self, shape: [usize; 2], dtype: DType) -> Matrix<'k> {
-        let k = self.lang();
+        let k = self.k;
         if !shape.iter().all(|n| n.is_power_of_two()) {
             k.fail(format_args!("a matrix of {shape:?}: extents are powers of two"));
         }
@@ -129,8 +129,8 @@ impl<'k> Group<'k> {
         let squares = dtype == DType::F32 && halves;
         let layout = Layout::of(self, shape, squares);
         let len: usize = layout.extents(shape).iter().product();
-        let storage =
-            k.emit(|s: &mut State| s.b.alloc(Space::Register, Type::scalar(dtype), len as u32));
+        let ty = Type::scalar(dtype);
+        let storage = Array::own(k, Space::Register, ty, &[len]).storage();
         let handle = MatrixHandle { shape, dtype, layout, storage };
         let matrix = Matrix { group: self, handle };
         matrix.fill(0);
@@ -139,7 +139,7 @@ impl<'k> Group<'k> {
 
     /// A value for each of so many rows of a thread.
     fn rows(self, len: usize, layout: Layout, dtype: DType) -> Rows<'k> {
-        let array = Array::own(self.lang(), Space::Register, Type::scalar(dtype), &[len]);
+        let array = Array::own(self.k, Space::Register, Type::scalar(dtype), &[len]);
         Rows { group: self, handle: RowsHandle { len, layout, storage: array.storage() } }
     }
 }
@@ -156,7 +156,7 @@ impl<'k> Matrix<'k> {
     }
 
     fn k(&self) -> &'k Lang {
-        self.group.lang()
+        self.group.k
     }
 
     /// Rows that a thread has, and elements of each.
@@ -447,7 +447,7 @@ fn parts_of<'k>(rows: &[&Rows<'k>], row: Val<'k>) -> Vec<Val<'k>> {
 
 impl<'k> Rows<'k> {
     fn k(&self) -> &'k Lang {
-        self.group.lang()
+        self.group.k
     }
 
     fn array(&self) -> Array<'k> {
