@@ -10,6 +10,7 @@ use crate::ir::{Builder, Kernel, LoopKind, Op, Ranges, Space, Type, Value, Verif
 use crate::ops::{BinaryOp, UnaryOp};
 use crate::passes::dce;
 use crate::passes::rebuild::Rebuild;
+use crate::passes::registers::split_arrays;
 use crate::scalar::Scalar;
 
 pub(super) fn finish(lang: &Lang) -> Result<Recorded, LangError> {
@@ -35,7 +36,7 @@ pub(super) fn finish(lang: &Lang) -> Result<Recorded, LangError> {
     };
     let (checked, lines) = verified(Outside::Told)?;
     let (kernel, _) = verified(Outside::Nothing)?;
-    let kernel = (dce::PASS.apply)(&kernel, &crate::passes::Site::whole());
+    let kernel = dce::dce(&split_arrays(&kernel));
     let scalars = state.scalars.into_iter().map(|x| x.0).collect();
     Ok(Recorded { kernel, checked, scalars, lines, ..state.recorded })
 }

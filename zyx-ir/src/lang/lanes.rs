@@ -45,7 +45,7 @@ impl Along<'_> {
 
     /// Whether an integer is seen to be a multiple of the number of lanes.
     fn is_multiple(&self, value: Value) -> bool {
-        self.state.interval(value, MAX_DEPTH).multiple_of % u64::from(self.n) == 0
+        self.state.interval(value, MAX_DEPTH).multiple_of.is_multiple_of(self.n.into())
     }
 
     /// Whether a load is one of elements side by side, the first of which is a multiple of their number.

@@ -324,7 +324,7 @@ struct Place {
 struct State {
     b: Builder,
     error: Option<LangError>,
-    /// What the recording becomes, but for kernels and scalars.
+    /// The result, but for kernels and scalars.
     recorded: Recorded,
     /// What scalars are, by slot, and the values that they are.
     scalars: Vec<(SizeExpr, Value)>,

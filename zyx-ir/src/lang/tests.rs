@@ -367,7 +367,7 @@ fn ranks_are_stable_and_lists_hold_what_was_appended() {
         let recorded = record("ranks", &setting(&caps, &[DType::I32]), ranks).unwrap();
         for (n, shuffle) in [(1, None), (100, None), (333, Some(3))] {
             let x: Vec<f64> = (0..n).map(|i| (i * 37 % 11 % 8) as f64).collect();
-            let y = run(&recorded, &[n as i64], &[x.clone()], &options(&caps, shuffle));
+            let y = run(&recorded, &[n as i64], std::slice::from_ref(&x), &options(&caps, shuffle));
             let mut order: Vec<usize> = (0..n).collect();
             order.sort_by_key(|&i| x[i] as i64);
             for (place, &i) in order.iter().enumerate() {
