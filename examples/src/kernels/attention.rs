@@ -18,9 +18,9 @@ pub fn attention(width: usize, causal: bool) -> Kernel {
         let y = k.output("y", [heads, n, across], q.dtype());
         let dtype = if q.dtype().bits() > 32 { q.dtype() } else { F32 };
         // Queries of a group, and keys of a block.
-        let is_half = q.dtype().bits() == 16;
-        let rows = k.parameter("rows", if is_half { &[64, 128] } else { &[32] });
-        let block = k.parameter("block", if is_half { &[128, 64, 32] } else { &[32] });
+        let is_fast = k.caps().mma.contains(q.dtype());
+        let rows = k.parameter("rows", if is_fast { &[64, 128] } else { &[32, 16] });
+        let block = k.parameter("block", if is_fast { &[128, 64, 32] } else { &[32, 16] });
         let scale = LOG2_E / (width as f64).sqrt();
         let parts = n.div_ceil(rows);
         k.groups([parts, heads], 128, |g, [part, head]| {

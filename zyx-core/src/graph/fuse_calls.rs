@@ -52,7 +52,7 @@ pub(crate) fn fuse_calls(graph: &Graph) -> Option<Graph> {
             let mut node = graph.node(id).map(|x| map[x.idx()]);
             // Another output of the same launch: the flag of loops that a driver ended.
             if let Some(x) = fused.iter().find(|x| around.is_same_call(id, *x.0)).map(|x| x.1)
-                && let Some((own, _)) = graph.kernel_call(id)
+                && let Some(own) = graph.call_of(id)
             {
                 let inputs: Vec<NodeId> = x.inputs.iter().map(|x| map[x.idx()]).collect();
                 node = new.call(KernelCall { output: own.output, ..x.call.clone() }, &inputs);
@@ -96,7 +96,7 @@ struct Around<'g> {
 impl Around<'_> {
     /// A call with what is around it, but for operations that are gone.
     fn fused(&self, id: NodeId, gone: &[NodeId]) -> Option<Fused> {
-        let (call, _) = self.graph.kernel_call(id)?;
+        let call = self.graph.call_of(id)?;
         let inputs = self.graph.inputs_of_kernel(id);
         let results = call.arguments(false).enumerate();
         let results = results.filter(|(_, x)| !matches!(x.1.role, Role::Scratch | Role::Cut));
@@ -216,8 +216,7 @@ impl Around<'_> {
 
     fn is_same_call(&self, id: NodeId, other: NodeId) -> bool {
         let of = |id: NodeId| {
-            let (Node::Kernel { x, y, .. }, (call, _)) =
-                (self.graph.node(id), self.graph.kernel_call(id)?)
+            let (Node::Kernel { x, y, .. }, call) = (self.graph.node(id), self.graph.call_of(id)?)
             else {
                 return None;
             };

@@ -224,10 +224,15 @@ impl Graph {
         self.push(Node::Operands { n, x, y, z }, DType::F32, Shape::scalar())
     }
 
-    /// The call of a kernel node, and the first node of its launch.
-    pub(crate) fn kernel_call(&self, id: NodeId) -> Option<(&KernelCall, NodeId)> {
+    /// The call of a kernel node.
+    pub(crate) fn call_of(&self, id: NodeId) -> Option<&KernelCall> {
         let Node::Kernel { call, .. } = self.node(id) else { return None };
-        let call = &*self.calls[call as usize];
+        Some(&self.calls[call as usize])
+    }
+
+    /// The call of a kernel node, and the first node of its launch, where [`number_calls`] put its outputs beside each other.
+    pub(crate) fn kernel_call(&self, id: NodeId) -> Option<(&KernelCall, NodeId)> {
+        let call = self.call_of(id)?;
         Some((call, NodeId(id.0 - call.output as u32)))
     }
 }

@@ -1,8 +1,10 @@
 //! Arrays: arguments of a kernel, and storage of its own.
 
-use super::group::Touch;
+use super::group::Touched;
+use super::handle::ArrayHandle;
 use super::value::{Operand, Val};
-use super::{Lang, Place};
+use super::{Digits, Lang, Place, State};
+use crate::caps::Caps;
 use crate::dtype::DType;
 use crate::ir::{Access, Op, Order, Space, Type, Value};
 use crate::ops::BinaryOp;
@@ -11,11 +13,7 @@ use crate::ops::BinaryOp;
 #[derive(Clone)]
 pub struct Array<'k> {
     pub(super) k: &'k Lang,
-    pub(super) storage: Value,
-    pub(super) dtype: DType,
-    /// Coordinates that are given already, with their extents.
-    pub(super) fixed: Vec<(Val<'k>, Val<'k>)>,
-    pub(super) extents: Vec<Val<'k>>,
+    pub(super) handle: ArrayHandle,
 }
 
 /// Coordinates of an element: one value or literal, an array, a tuple or a list of them. An integer of any dtype serves.
@@ -66,9 +64,10 @@ macro_rules! tuples {
 tuples!((A B)(A B C)(A B C D)(A B C D E));
 
 impl<'k> Array<'k> {
-    pub(super) fn of_buffer(k: &'k Lang, storage: Value, extents: Vec<Val<'k>>) -> Array<'k> {
+    /// Storage, or an argument, with extents.
+    pub(super) fn of_buffer(k: &'k Lang, storage: Value, extents: Vec<Value>) -> Array<'k> {
         let dtype = k.ty(storage).dtype;
-        Array { k, storage, dtype, fixed: Vec::new(), extents }
+        Array { k, handle: ArrayHandle { storage, dtype, fixed: Vec::new(), extents } }
     }
 
     /// Storage of literal extents.
@@ -80,55 +79,54 @@ impl<'k> Array<'k> {
             k.fail(format_args!("an array of {len} elements: no device has so much storage"));
             1
         });
-        let storage = k.emit(|s| s.b.alloc(space, ty, len));
-        let extents = shape.iter().map(|&x| k.index(x as i64)).collect();
-        Array { k, storage, dtype: ty.dtype, fixed: Vec::new(), extents }
+        Array::of_parts(k, k.emit(|s| s.b.alloc(space, ty, len)), shape)
     }
 
     /// Storage of a thread as an array of literal extents.
+    #[track_caller]
     pub(super) fn of_parts(k: &'k Lang, storage: Value, shape: &[usize]) -> Array<'k> {
-        let extents = shape.iter().map(|&x| k.index(x as i64)).collect();
-        Array { extents, ..Array::of_buffer(k, storage, Vec::new()) }
+        let extents = shape.iter().map(|&x| k.index(x as i64).value).collect();
+        Array::of_buffer(k, storage, extents)
     }
 
     /// The dtype of its elements.
     pub fn dtype(&self) -> DType {
-        self.dtype
+        self.handle.dtype
     }
 
     /// Its dtype where that is a float, else `f32`.
     pub fn float_dtype(&self) -> DType {
-        if self.dtype.is_float() { self.dtype } else { DType::F32 }
+        if self.dtype().is_float() { self.dtype() } else { DType::F32 }
     }
 
     /// Its extents, outermost first.
     pub fn shape(&self) -> Vec<Val<'k>> {
-        self.extents.clone()
+        self.handle.extents.iter().map(|&extent| self.k.val_of(extent)).collect()
     }
 
     /// The extent of an axis.
     #[track_caller]
     pub fn extent(&self, axis: usize) -> Val<'k> {
-        self.extents.get(axis).copied().unwrap_or_else(|| {
-            self.k.fail(format_args!("axis {axis} of an array of {} axes", self.extents.len()));
+        self.shape().get(axis).copied().unwrap_or_else(|| {
+            self.k.fail(format_args!("axis {axis} of an array of {} axes", self.rank()));
             self.k.index(1)
         })
     }
 
     /// Its number of axes.
     pub fn rank(&self) -> usize {
-        self.extents.len()
+        self.handle.extents.len()
     }
 
     pub(super) fn slot(&self) -> Option<u16> {
-        match self.k.state.borrow().b.op(self.storage) {
+        match self.k.state.borrow().b.op(self.storage()) {
             Op::Param { slot, .. } => Some(slot),
             _ => None,
         }
     }
 
     pub(super) fn storage(&self) -> Value {
-        self.storage
+        self.handle.storage
     }
 
     /// The part at these coordinates of its first axes: a row of a matrix.
@@ -136,12 +134,12 @@ impl<'k> Array<'k> {
     pub fn row(&self, coordinates: impl Coordinates<'k>) -> Array<'k> {
         let mut part = self.clone();
         for at in coordinates.list(self.k) {
-            if part.extents.is_empty() {
+            if part.rank() == 0 {
                 self.k.fail("more coordinates than axes");
                 break;
             }
-            let extent = part.extents.remove(0);
-            part.fixed.push((self.k.as_index(at), extent));
+            let extent = part.handle.extents.remove(0);
+            part.handle.fixed.push((self.k.as_index(at).value, extent));
         }
         part
     }
@@ -156,7 +154,7 @@ impl<'k> Array<'k> {
     #[track_caller]
     pub fn at_or(&self, coordinates: impl Coordinates<'k>, other: impl Operand<'k>) -> Val<'k> {
         let coordinates = coordinates.list(self.k);
-        let inside = coordinates.iter().zip(&self.extents).map(|(&at, &extent)| {
+        let inside = coordinates.iter().zip(self.shape()).map(|(&at, extent)| {
             let at = self.k.as_index(at);
             at.ge(0) & at.lt(extent)
         });
@@ -174,7 +172,7 @@ impl<'k> Array<'k> {
         other: impl Operand<'k>,
     ) -> Val<'k> {
         let value = self.loaded(coordinates.list(self.k), Some(inside), Order::Plain);
-        let other = other.val(self.k, self.dtype);
+        let other = other.val(self.k, self.dtype());
         let is_zero = other.literal().is_some_and(|x| x.bits() == 0);
         if is_zero { value } else { inside.select(value, other) }
     }
@@ -182,43 +180,39 @@ impl<'k> Array<'k> {
     /// The element, which other groups may be changing atomically.
     #[track_caller]
     pub fn at_atomic(&self, coordinates: impl Coordinates<'k>) -> Val<'k> {
+        let is_in_turn = self.is_in_turn(|caps| caps.atomics.contains(self.dtype()));
+        let order = if is_in_turn { Order::Plain } else { Order::Relaxed };
+        self.loaded(coordinates.list(self.k), None, order)
+    }
+
+    /// Whether iterations follow one another, which they are made to do where the device lacks atomics and threads.
+    fn is_in_turn(&self, has_atomics: impl FnOnce(&Caps) -> bool) -> bool {
         let caps = self.k.caps();
-        let in_turn = !caps.simt && !caps.atomics.contains(self.dtype);
-        if in_turn {
+        let is_in_turn = !caps.simt && !has_atomics(caps);
+        if is_in_turn {
             self.k.in_turn();
         }
-        let order = if in_turn { Order::Plain } else { Order::Relaxed };
-        self.loaded(coordinates.list(self.k), None, order)
+        is_in_turn
     }
 
     #[track_caller]
     #[inline(never)]
-    pub(super) fn loaded(
-        &self,
-        coordinates: Vec<Val<'k>>,
-        inside: Option<Val<'k>>,
-        order: Order,
-    ) -> Val<'k> {
-        let Some((mut index, digits)) = self.place(coordinates) else {
-            return self.k.value(0, self.dtype);
-        };
-        self.k.touch(self, Touch::Read);
+    fn loaded(&self, coordinates: Vec<Val<'k>>, inside: Option<Val<'k>>, order: Order) -> Val<'k> {
+        let dtype = self.dtype();
+        let Some(place) = self.place(coordinates, inside) else { return self.k.value(0, dtype) };
+        self.k.touch(self, Touched::READ);
         let value = self.k.val(|s| {
-            if let Some(inside) = inside {
-                index = s.b.guard(index, inside.value);
-            }
-            let value = s.b.push(Op::Load { order, buf: self.storage, index }, self.ty());
-            s.places.push(Place { access: value, digits });
-            value
+            let op = Op::Load { order, buf: self.storage(), index: place.0 };
+            s.access(op, Type::scalar(dtype), place.1)
         });
         // A bool of memory may be any byte that is not zero.
-        if self.dtype == DType::Bool { value.ne(false) } else { value }
+        if dtype == DType::Bool { value.ne(false) } else { value }
     }
 
     /// Stores an element. In a group, outside of what its threads do each for itself, one of them does.
     #[track_caller]
     pub fn set(&self, coordinates: impl Coordinates<'k>, value: impl Operand<'k>) {
-        let value = value.val(self.k, self.dtype);
+        let value = value.val(self.k, self.dtype());
         self.k.primitive(|| self.stored(coordinates.list(self.k), value, None));
     }
 
@@ -230,39 +224,32 @@ impl<'k> Array<'k> {
         coordinates: impl Coordinates<'k>,
         value: impl Operand<'k>,
     ) {
-        let value = value.val(self.k, self.dtype);
+        let value = value.val(self.k, self.dtype());
         self.k.primitive(|| self.stored(coordinates.list(self.k), value, Some(inside)));
     }
 
-    #[track_caller]
     #[inline(never)]
     fn stored(&self, coordinates: Vec<Val<'k>>, value: Val<'k>, inside: Option<Val<'k>>) {
         if self.access() == Access::Read {
             self.k.fail("an input is never stored to: use an output, or `output_from` the input");
             return;
         }
-        if value.dtype() != self.dtype {
-            let reason = format!("a {} is stored in {}: cast it", value.dtype(), self.dtype);
+        if value.dtype() != self.dtype() {
+            let reason = format!("a {} is stored in {}: cast it", value.dtype(), self.dtype());
             self.k.fail(reason);
             return;
         }
-        let Some((mut index, digits)) = self.place(coordinates) else { return };
-        self.k.touch(self, Touch::Write);
+        let Some(place) = self.place(coordinates, inside) else { return };
+        self.k.touch(self, Touched::WRITTEN);
         self.k.by_one_thread(self.is_shared(), || {
-            self.k.emit(|s| {
-                if let Some(inside) = inside {
-                    index = s.b.guard(index, inside.value);
-                }
-                let access = s.b.store(self.storage, index, value.value);
-                s.places.push(Place { access, digits });
-            });
+            self.k.emit(|s| s.store(self.storage(), value.value, place));
         });
     }
 
     /// Combines an element atomically with a value, in any order among threads.
     #[track_caller]
     pub fn atomic(&self, op: BinaryOp, coordinates: impl Coordinates<'k>, value: impl Operand<'k>) {
-        let value = value.val(self.k, self.dtype);
+        let value = value.val(self.k, self.dtype());
         self.k.primitive(|| self.atomically(op, coordinates.list(self.k), value, false));
     }
 
@@ -275,11 +262,10 @@ impl<'k> Array<'k> {
         coordinates: impl Coordinates<'k>,
         value: impl Operand<'k>,
     ) -> Val<'k> {
-        let value = value.val(self.k, self.dtype);
+        let value = value.val(self.k, self.dtype());
         self.k.primitive(|| self.atomically(op, coordinates.list(self.k), value, true))
     }
 
-    #[track_caller]
     #[inline(never)]
     fn atomically(
         &self,
@@ -292,87 +278,76 @@ impl<'k> Array<'k> {
             self.k.fail("atomics are for outputs that are filled, scratch and shared arrays");
             return value;
         }
-        if value.dtype() != self.dtype {
-            self.k.fail(format_args!("an atomic of {} on {}: cast it", value.dtype(), self.dtype));
+        if value.dtype() != self.dtype() {
+            let (from, to) = (value.dtype(), self.dtype());
+            self.k.fail(format_args!("an atomic of {from} on {to}: cast it"));
             return value;
         }
-        let Some((index, digits)) = self.place(coordinates) else { return value };
-        self.k.touch(self, Touch::Write);
-        let caps = self.k.caps();
-        let in_turn = !caps.simt && !caps.has_atomic(op, self.dtype);
-        if in_turn {
-            self.k.in_turn();
-        }
+        let Some(place) = self.place(coordinates, None) else { return value };
+        self.k.touch(self, Touched::WRITTEN);
+        let is_in_turn = self.is_in_turn(|caps| caps.has_atomic(op, self.dtype()));
+        let (buf, ty) = (self.storage(), Type::scalar(self.dtype()));
         let emit = || {
             self.k.val(|s| {
                 // Storage of one thread has no others to be atomic for, nor have iterations that follow one another.
-                let of_thread =
-                    matches!(s.b.op(self.storage), Op::Alloc { space: Space::Register, .. });
-                if of_thread || in_turn {
-                    let old = s.b.load(self.storage, index);
-                    s.places.push(Place { access: old, digits: digits.clone() });
-                    let new = s.b.binary(op, old, value.value);
-                    let access = s.b.store(self.storage, index, new);
-                    s.places.push(Place { access, digits });
-                    return old;
+                let of_thread = matches!(s.b.op(buf), Op::Alloc { space: Space::Register, .. });
+                let (order, index, value) = (Order::Relaxed, place.0, value.value);
+                if !of_thread && !is_in_turn {
+                    return s.access(Op::Atomic { op, order, buf, index, value }, ty, place.1);
                 }
-                let access = s.b.atomic(op, self.storage, index, value.value);
-                s.places.push(Place { access, digits });
-                access
+                let load = Op::Load { order: Order::Plain, buf, index };
+                let old = s.access(load, ty, place.1.clone());
+                let new = s.b.binary(op, old, value);
+                s.store(buf, new, place);
+                old
             })
         };
         if wanted {
-            self.k.told_by_one_thread(self.dtype, emit)
+            self.k.told_by_one_thread(self.dtype(), emit)
         } else {
-            self.k.by_one_thread(self.is_shared(), || {
-                emit();
-            });
+            self.k.by_one_thread(self.is_shared(), || _ = emit());
             value
         }
     }
 
     fn access(&self) -> Access {
-        match self.k.state.borrow().b.op(self.storage) {
+        match self.k.state.borrow().b.op(self.storage()) {
             Op::Param { access, .. } => access,
             _ => Access::ReadWrite,
         }
     }
 
-    /// Whether the kernel reads what it stores there.
+    /// Whether other threads of a group read what a thread stores.
     pub(super) fn is_exchanged(&self) -> bool {
-        self.access() == Access::ReadWrite
+        self.access() == Access::ReadWrite && self.is_shared()
     }
 
     /// Whether other threads of a group see what a thread stores.
     pub(super) fn is_shared(&self) -> bool {
-        match self.k.state.borrow().b.op(self.storage) {
+        match self.k.state.borrow().b.op(self.storage()) {
             Op::Param { .. } => true,
             Op::Alloc { space, .. } => space == Space::Shared,
             _ => false,
         }
     }
 
-    fn ty(&self) -> Type {
-        Type::scalar(self.dtype)
-    }
-
-    /// The index of an element, and its coordinates with the extents.
+    /// The index of an element, behind a guard if there is a condition, and its coordinates with the extents.
     #[track_caller]
     #[inline(never)]
-    fn place(&self, coordinates: Vec<Val<'k>>) -> Option<(Value, Vec<(Value, Value)>)> {
-        if coordinates.len() != self.extents.len() {
-            let (n, m) = (coordinates.len(), self.extents.len());
+    fn place(&self, coordinates: Vec<Val<'k>>, inside: Option<Val<'k>>) -> Option<(Value, Digits)> {
+        let (n, m) = (coordinates.len(), self.rank());
+        if n != m {
             self.k.fail(format_args!("{n} coordinates of an array of {m} axes"));
             return None;
         }
-        let own = coordinates.into_iter().map(|at| self.k.as_index(at));
-        let own = own.zip(self.extents.iter().copied());
-        let digits: Vec<(Val<'k>, Val<'k>)> = self.fixed.iter().copied().chain(own).collect();
+        let own = coordinates.into_iter().map(|at| self.k.as_index(at).value);
+        let own = own.zip(self.handle.extents.iter().copied());
+        let digits: Digits = self.handle.fixed.iter().copied().chain(own).collect();
         let narrow = if self.k.setting.large { DType::I64 } else { DType::I32 };
         let index = self.k.emit(|s| {
             let mut flat = None;
             for &(at, extent) in &digits {
-                let [at, extent] = [at, extent].map(|x| s.b.cast(narrow, x.value));
+                let [at, extent] = [at, extent].map(|x| s.b.cast(narrow, x));
                 flat = Some(match flat {
                     None => at,
                     Some(flat) => {
@@ -381,9 +356,29 @@ impl<'k> Array<'k> {
                     }
                 });
             }
-            flat.unwrap_or_else(|| s.b.index(0))
+            let index = flat.unwrap_or_else(|| s.b.index(0));
+            inside.map_or(index, |inside| s.b.guard(index, inside.value))
         });
-        Some((index, digits.into_iter().map(|(at, extent)| (at.value, extent.value)).collect()))
+        Some((index, digits))
+    }
+}
+
+impl State {
+    /// Records an access of an element.
+    pub(super) fn access(&mut self, op: Op, ty: Type, digits: Digits) -> Value {
+        let access = self.b.push(op, ty);
+        self.places.push(Place { access, digits });
+        access
+    }
+
+    fn store(&mut self, buf: Value, value: Value, (index, digits): (Value, Digits)) {
+        let (order, ty) = (Order::Plain, self.b.ty(value));
+        self.access(Op::Store { order, buf, index, value }, ty, digits);
+    }
+
+    /// The coordinates of an access, with the extents.
+    pub(super) fn digits(&self, access: Value) -> Option<&Digits> {
+        self.places.iter().rfind(|place| place.access == access).map(|place| &place.digits)
     }
 }
 
@@ -400,6 +395,6 @@ impl Lang {
 
 impl std::fmt::Debug for Array<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} : {}{:?}", self.storage, self.dtype, self.extents)
+        write!(f, "{} : {}{:?}", self.storage(), self.dtype(), self.shape())
     }
 }

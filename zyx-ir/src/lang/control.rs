@@ -78,13 +78,9 @@ impl<'k> Carried<'k> for (Val<'k>, Val<'k>) {
 
 /// A variable of a thread.
 #[derive(Clone, Debug)]
-pub struct Var<'k>(Array<'k>);
+pub struct Var<'k>(pub(super) Array<'k>);
 
 impl<'k> Var<'k> {
-    pub(super) fn of(storage: Array<'k>) -> Var<'k> {
-        Var(storage)
-    }
-
     /// What was stored last.
     #[track_caller]
     pub fn get(&self) -> Val<'k> {
@@ -114,28 +110,33 @@ impl Lang {
 
     /// Storage of one thread of literal extents, not initialised.
     #[track_caller]
-    pub fn array<const N: usize>(&self, shape: [usize; N], dtype: DType) -> Array<'_> {
-        Array::own(self, Space::Register, Type::scalar(dtype), &shape)
+    pub fn array(&self, shape: impl AsRef<[usize]>, dtype: DType) -> Array<'_> {
+        Array::own(self, Space::Register, Type::scalar(dtype), shape.as_ref())
     }
 
     /// Runs the body once for each number, in order.
     #[track_caller]
     pub fn for_each<'k>(&'k self, span: impl Span<'k>, body: impl FnOnce(Val<'k>)) {
-        let counter = self.open_for(span.bounds(self));
-        self.of_program(|| body(counter));
+        body(self.open_for(self.numbers(span)));
         self.close_region();
+    }
+
+    /// The first number of a span, and how many they are.
+    #[track_caller]
+    pub(super) fn numbers<'k>(&'k self, span: impl Span<'k>) -> (Val<'k>, Val<'k>) {
+        let (start, end) = span.bounds(self);
+        let start = start.unwrap_or_else(|| self.index(0));
+        let [start, end] = [start, end].map(|x| self.as_index(x));
+        let zero = start.literal().is_some_and(|x| x.to_i64() == 0);
+        (start, if zero { end } else { (end - start).maximum(0) })
     }
 
     #[track_caller]
     #[inline(never)]
-    fn open_for<'k>(&'k self, (start, end): (Option<Val<'k>>, Val<'k>)) -> Val<'k> {
-        let [start, end] = [start.unwrap_or_else(|| self.index(0)), end].map(|x| self.as_index(x));
-        let zero = start.literal().is_some_and(|x| x.to_i64() == 0);
-        let len = if zero { end } else { (end - start).maximum(0) };
+    fn open_for<'k>(&'k self, (first, len): (Val<'k>, Val<'k>)) -> Val<'k> {
         self.primitive(|| {
             self.meet_at_end();
-            let counter = self.val(|s| s.b.open_loop(LoopKind::Serial, 0, len.value));
-            if zero { counter } else { start + counter }
+            first + self.open_loop(LoopKind::Serial, 0, len)
         })
     }
 
@@ -145,7 +146,7 @@ impl Lang {
     fn close_region(&self) {
         self.primitive(|| {
             self.meet_at_end();
-            self.emit(|s| s.b.close());
+            self.close();
         });
     }
 
@@ -179,7 +180,7 @@ impl Lang {
     #[track_caller]
     pub fn when<'k>(&'k self, condition: Val<'k>, body: impl FnOnce()) {
         if self.open_when(condition) {
-            self.of_program(body);
+            body();
             self.close_region();
         }
     }
@@ -196,7 +197,7 @@ impl Lang {
             if self.is_uniform() && !self.caps().branched_barriers {
                 // Barriers may stand in the body, and the driver has none in a branch.
                 let times = condition.cast(DType::I64);
-                self.emit(|s| s.b.open_loop(LoopKind::Serial, 0, times.value));
+                self.open_loop(LoopKind::Serial, 0, times);
             } else {
                 self.emit(|s| s.b.open_if(condition.value));
             }
@@ -221,20 +222,15 @@ impl Lang {
             0 => super::SMALL as i64,
             limit => (limit as i64 / 2).min(super::SMALL as i64),
         };
-        self.primitive(|| {
-            self.meet_at_end();
-            let len = self.index(most);
-            self.emit(|s| s.b.open_loop(LoopKind::Serial, 0, len.value));
-            let holds = self.of_program(condition);
-            if holds.dtype() == DType::Bool {
-                self.break_if(!holds);
-            } else {
-                self.fail(format_args!("a condition is {}, not bool", holds.dtype()));
-            }
-            self.of_program(body);
-            self.meet_at_end();
-            self.emit(|s| s.b.close());
-        });
+        self.open_for(self.numbers(most));
+        let holds = condition();
+        if holds.dtype() == DType::Bool {
+            self.break_if(!holds);
+        } else {
+            self.fail(format_args!("a condition is {}, not bool", holds.dtype()));
+        }
+        body();
+        self.close_region();
     }
 
     /// Runs one body or another.

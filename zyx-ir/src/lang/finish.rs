@@ -9,45 +9,36 @@ use crate::dtype::DType;
 use crate::ir::{Builder, Kernel, LoopKind, Op, Ranges, Space, Type, Value, VerifyError, verify};
 use crate::ops::{BinaryOp, UnaryOp};
 use crate::passes::dce;
+use crate::passes::rebuild::Rebuild;
+use crate::passes::registers::split_arrays;
 use crate::scalar::Scalar;
 
 pub(super) fn finish(lang: &Lang) -> Result<Recorded, LangError> {
-    let (name, state) = (lang.name.to_string(), lang.end());
-    if let Some(error) = state.error {
+    let (name, mut state) = (lang.name.to_string(), lang.end());
+    if let Some(error) = state.error.take() {
         return Err(error);
     }
-    let State { b, scalars, sizes, spaces, arguments, parameters, looks_back, .. } = state;
-    let (places, lines, sites, unneeded) = (state.places, state.lines, state.sites, state.unneeded);
-    let raw = b.finish();
-    let placed =
-        Placed { raw: &raw, places: &places, unneeded: &unneeded, lines: &lines, cut: state.cut };
-    let (checked, checked_lines) = placed.kernel(Outside::Told);
+    let raw = std::mem::take(&mut state.b).finish();
+    let placed = Placed { raw: &raw, state: &state };
     let site = |lines: &[u32], value: Value| -> Site {
         let line = lines.get(value.idx()).copied().unwrap_or(0);
         let none = || Site { file: "unknown".into(), line: 0 };
-        sites.get(line as usize).cloned().unwrap_or_else(none)
+        state.recorded.sites.get(line as usize).cloned().unwrap_or_else(none)
     };
-    let wrong = |lines: &[u32], error: VerifyError| LangError {
-        kernel: name.clone(),
-        reason: format!("{}: `{}`: {:?}", error.reason, error.op, error.rule),
-        site: site(lines, error.value),
+    let verified = |outside: Outside| {
+        let (kernel, lines) = placed.kernel(outside);
+        let wrong = |error: VerifyError| LangError {
+            kernel: name.clone(),
+            reason: format!("{}: `{}`: {:?}", error.reason, error.op, error.rule),
+            site: site(&lines, error.value),
+        };
+        verify(&kernel).map_err(wrong).map(|_| (kernel, lines))
     };
-    verify(&checked).map_err(|error| wrong(&checked_lines, error))?;
-    let (kernel, kernel_lines) = placed.kernel(Outside::Nothing);
-    verify(&kernel).map_err(|error| wrong(&kernel_lines, error))?;
-    let kernel = (dce::PASS.apply)(&kernel, &crate::passes::Site::whole());
-    Ok(Recorded {
-        kernel,
-        checked,
-        arguments,
-        scalars: scalars.into_iter().map(|x| x.0).collect(),
-        sizes,
-        spaces,
-        parameters,
-        looks_back,
-        lines: checked_lines,
-        sites,
-    })
+    let (checked, lines) = verified(Outside::Told)?;
+    let (kernel, _) = verified(Outside::Nothing)?;
+    let kernel = dce::dce(&split_arrays(&kernel));
+    let scalars = state.scalars.into_iter().map(|x| x.0).collect();
+    Ok(Recorded { kernel, checked, scalars, lines, ..state.recorded })
 }
 
 /// What an access does whose coordinates are outside.
@@ -62,13 +53,58 @@ enum Outside {
 /// A recorded kernel and what is known of it.
 struct Placed<'a> {
     raw: &'a Kernel,
-    places: &'a [Place],
-    unneeded: &'a [Value],
-    lines: &'a [u32],
-    cut: Option<Value>,
+    state: &'a State,
 }
 
-/// A loop that a driver may end early, being rebuilt.
+impl Placed<'_> {
+    /// The kernel, and the line of each of its ops.
+    fn kernel(&self, outside: Outside) -> (Kernel, Vec<u32>) {
+        let Placed { raw, state } = *self;
+        let (ranges, ends) = (Ranges::of(raw), raw.region_ends());
+        let mut r = Rebuild::new(raw);
+        let mut lines = Vec::new();
+        let mut next_place = state.places.iter().peekable();
+        let breaks = raw.loops_with_break();
+        let watch = |cut| Watch { cut, breaks, was_cut: None, open: Vec::new() };
+        let mut watch = state.cut.map(watch);
+        for (value, op, ty) in raw.iter() {
+            let place = next_place.next_if(|place| place.access == value);
+            if state.unneeded.contains(&value) || is_shared(op) && r.try_get(value).is_some() {
+                continue;
+            }
+            if is_local(op) {
+                let inside = (value.idx()..ends[value.idx()]).map(|i| Value(i as u32));
+                inside.filter(|&x| is_shared(raw.op(x))).for_each(|x| _ = r.copy(x));
+            }
+            let mut new = r.mapped(value);
+            if let Some(place) = place {
+                outside.place(&mut r, &mut new, place, &ranges);
+            }
+            if let Some(watch) = &mut watch {
+                watch.before(&mut r, value);
+            }
+            let new = r.out.emit(new, ty);
+            r.set(value, new);
+            if let Some(watch) = &mut watch {
+                watch.after(&mut r, value);
+            }
+            lines.resize(r.out.kernel().ops().len(), state.recorded.lines[value.idx()]);
+        }
+        (r.out.finish(), lines)
+    }
+}
+
+/// Loops that a driver may end early, in a kernel being rebuilt.
+struct Watch {
+    /// The argument that tells of it.
+    cut: Value,
+    breaks: Vec<Value>,
+    /// Whether the thread noticed it, among threads.
+    was_cut: Option<Value>,
+    open: Vec<Watched>,
+}
+
+/// One of these loops.
 struct Watched {
     open: Value,
     len: Value,
@@ -77,90 +113,60 @@ struct Watched {
     has_break: bool,
 }
 
-impl Placed<'_> {
-    /// The kernel, and the line of each of its ops.
-    fn kernel(&self, outside: Outside) -> (Kernel, Vec<u32>) {
-        let Placed { raw, places, unneeded, lines, .. } = *self;
-        let ranges = Ranges::of(raw);
-        let ends = raw.region_ends();
-        let mut b = raw.rebuild();
-        let mut map = vec![Value(u32::MAX); raw.ops().len()];
-        let mut new_lines = Vec::new();
-        let mut next_place = places.iter().peekable();
-        let (mut watched, mut was_cut) = (Vec::new(), None);
-        for (value, op, ty) in raw.iter() {
-            let place = next_place.next_if(|place| place.access == value);
-            let is_shared = matches!(op, Op::Alloc { space: Space::Shared, .. });
-            if unneeded.contains(&value) || is_shared && map[value.idx()] != Value(u32::MAX) {
-                continue;
-            }
-            if let Op::Loop { kind: LoopKind::Local, .. } = op {
-                let inside = value.idx()..ends[value.idx()];
-                for (own, new) in inside.clone().zip(&mut map[inside]) {
-                    let (op, ty) = (raw.ops()[own], raw.ty(Value(own as u32)));
-                    if let Op::Alloc { space: Space::Shared, .. } = op {
-                        *new = b.push(op, ty);
-                    }
-                }
-            }
-            let mut new = op.map(|x| map[x.idx()]);
-            if let Some(place) = place {
-                outside.place(&mut b, &mut new, place, (&ranges, &map));
-            }
-            match op {
-                Op::Loop { kind: LoopKind::Serial, len, .. }
-                    if was_cut.is_some() && self.may_be_cut(value, len) =>
-                {
-                    let has_break = raw.loops_with_break().contains(&value);
+impl Watch {
+    /// Records what has to stand before an op.
+    fn before(&mut self, r: &mut Rebuild<'_>, value: Value) {
+        match r.src.op(value) {
+            Op::Loop { kind: LoopKind::Serial, len, .. } if self.was_cut.is_some() => {
+                // A number of iterations that is known is below the limit.
+                let has_break = self.breaks.contains(&value);
+                if has_break || r.src.constant(len).is_none() {
                     let dtype = if has_break { DType::Bool } else { DType::I64 };
-                    let noticed = variable(&mut b, dtype);
-                    watched.push(Watched { open: value, len: map[len.idx()], noticed, has_break });
+                    let (len, noticed) = (r.get(len), variable(&mut r.out, dtype));
+                    self.open.push(Watched { open: value, len, noticed, has_break });
                 }
-                Op::Break { .. } => {
-                    if let (Some(of), Op::Break { cond }) = (watched.last(), new) {
-                        set(&mut b, of.noticed, cond);
-                    }
-                }
-                Op::End { open } if self.cut.is_some() && is_local(raw.op(open)) => {
-                    if let (Some(was_cut), Some(cut)) = (was_cut.take(), self.cut) {
-                        tell(&mut b, map[cut.idx()], was_cut);
-                    }
-                }
-                _ => {}
             }
-            map[value.idx()] = b.emit(new, ty);
-            match op {
-                Op::Loop { .. } if is_local(op) && self.cut.is_some() => {
-                    was_cut = Some(variable(&mut b, DType::Bool));
+            Op::Break { cond } => {
+                let cond = r.get(cond);
+                if let Some(of) = self.open.last() {
+                    set(&mut r.out, of.noticed, cond);
                 }
-                Op::Loop { .. } => {
-                    if let Some(of) = watched.last().filter(|of| of.open == value && !of.has_break)
-                    {
-                        let one = b.index(1);
-                        let began = b.binary(BinaryOp::Add, map[value.idx()], one);
-                        set(&mut b, of.noticed, began);
-                    }
-                }
-                Op::End { open } => {
-                    if let Some(of) = watched.pop_if(|of: &mut Watched| of.open == open)
-                        && let Some(was_cut) = was_cut
-                    {
-                        of.note(&mut b, was_cut);
-                    }
-                }
-                _ => {}
             }
-            new_lines.resize(b.kernel().ops().len(), lines[value.idx()]);
+            Op::End { open } if is_local(r.src.op(open)) => {
+                if let Some(was_cut) = self.was_cut.take() {
+                    let cut = r.get(self.cut);
+                    tell(&mut r.out, cut, was_cut);
+                }
+            }
+            _ => {}
         }
-        (b.finish(), new_lines)
+    }
+
+    /// Records what has to stand behind an op.
+    fn after(&mut self, r: &mut Rebuild<'_>, value: Value) {
+        match r.src.op(value) {
+            op if is_local(op) => self.was_cut = Some(variable(&mut r.out, DType::Bool)),
+            Op::Loop { .. } => {
+                if let Some(of) = self.open.last().filter(|of| of.open == value && !of.has_break) {
+                    let (counter, one) = (r.get(value), r.out.index(1));
+                    let began = r.out.binary(BinaryOp::Add, counter, one);
+                    set(&mut r.out, of.noticed, began);
+                }
+            }
+            Op::End { open } => {
+                if let Some(of) = self.open.pop_if(|of| of.open == open)
+                    && let Some(was_cut) = self.was_cut
+                {
+                    of.note(&mut r.out, was_cut);
+                }
+            }
+            _ => {}
+        }
     }
 }
 
-impl Placed<'_> {
-    /// Whether the number of iterations of a loop is not known when the kernel is recorded, or a break may end it.
-    fn may_be_cut(&self, open: Value, len: Value) -> bool {
-        self.raw.constant(len).is_none() || self.raw.loops_with_break().contains(&open)
-    }
+fn is_shared(op: Op) -> bool {
+    matches!(op, Op::Alloc { space: Space::Shared, .. })
 }
 
 fn is_local(op: Op) -> bool {
@@ -204,27 +210,23 @@ impl Watched {
 
 impl Outside {
     /// Makes an access whose coordinates may be outside right.
-    fn place(self, b: &mut Builder, op: &mut Op, place: &Place, known: (&Ranges<'_>, &[Value])) {
-        let (ranges, map) = known;
+    fn place(self, r: &mut Rebuild<'_>, op: &mut Op, place: &Place, ranges: &Ranges<'_>) {
         let (Op::Load { index, .. } | Op::Store { index, .. } | Op::Atomic { index, .. }) = op
         else {
             return;
         };
         let unknown =
             place.digits.iter().filter(|digit| !ranges.is_below(digit.0, digit.1, place.access));
-        let mut inside = None;
+        let mut bounds = Vec::new();
         for &(at, extent) in unknown {
-            let (at, extent) = (map[at.idx()], map[extent.idx()]);
+            let [at, extent] = [at, extent].map(|x| r.get(x));
+            let b = &mut r.out;
             let zero = b.index(0);
-            let low = b.binary(BinaryOp::Le, zero, at);
-            let high = b.binary(BinaryOp::Lt, at, extent);
-            for bound in [low, high] {
-                inside = Some(match inside {
-                    Some(inside) => b.binary(BinaryOp::And, inside, bound),
-                    None => bound,
-                });
-            }
+            bounds.push(b.binary(BinaryOp::Le, zero, at));
+            bounds.push(b.binary(BinaryOp::Lt, at, extent));
         }
+        let b = &mut r.out;
+        let inside = bounds.into_iter().reduce(|all, one| b.binary(BinaryOp::And, all, one));
         let Some(inside) = inside else { return };
         *index = match self {
             Outside::Nothing => b.guard(*index, inside),

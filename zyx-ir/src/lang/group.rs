@@ -7,10 +7,10 @@
 //! Barriers are placed here: before what threads do each for itself, if storage that they share was touched since the last one, and
 //! at the ends of loops. Those that turn out not to be needed are dropped in the end.
 
-use super::array::Array;
-use super::control::{Span, Var};
+use super::array::{Array, Coordinates};
+use super::control::{Carried, Span, Var};
 use super::value::{Operand, Val};
-use super::{Lang, Role, State};
+use super::{Lang, Role, SMALL, State};
 use crate::dtype::DType;
 use crate::ir::{BarrierScope, LoopKind, Op, ShuffleKind, Space as Storage, Type, Value};
 use crate::ops::BinaryOp;
@@ -21,73 +21,61 @@ const EACH: usize = 256;
 /// Most threads of a group on a processor that is programmed as a device of many threads: as many as it has lanes.
 const FEW: usize = 16;
 
-/// What an access does to storage.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Touch {
-    Read,
-    Write,
+/// Accesses of storage that the threads of a group share.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Touched {
+    read: bool,
+    written: bool,
+}
+
+impl Touched {
+    pub(super) const READ: Touched = Touched { read: true, written: false };
+    pub(super) const WRITTEN: Touched = Touched { read: false, written: true };
+
+    fn is_any(self) -> bool {
+        self.read || self.written
+    }
+
+    fn and(self, other: Touched) -> Touched {
+        Touched { read: self.read | other.read, written: self.written | other.written }
+    }
+
+    /// Whether a barrier has to stand between these and others.
+    fn conflicts(self, other: Touched) -> bool {
+        self.written && other.is_any() || self.read && other.written
+    }
 }
 
 /// The threads of the group being recorded.
+#[derive(Default)]
 pub(super) struct Threads {
     count: usize,
     /// The number of the thread; none where the group is one thread.
     number: Option<Value>,
     /// Whether a thread does something for itself.
     alone: bool,
-    /// What happened to shared storage since the last barrier.
-    read: bool,
-    written: bool,
-    /// Storage of primitives: its type and length, and whether it is in use.
-    pool: Vec<(Value, Type, usize, bool)>,
+    /// Accesses of shared storage since the last barrier.
+    touched: Touched,
+    /// Shared storage of primitives that was given back.
+    free: Vec<Value>,
 }
 
 /// Extents of a space of iterations: a number, an array or a list of them. The closure gets as many coordinates.
-pub trait Space<'k> {
-    /// A value, an array or a list of values.
-    type At;
-    /// The extents, outermost first.
-    fn extents(self, k: &'k Lang) -> Vec<Val<'k>>;
-    /// The coordinates.
-    fn at(list: &[Val<'k>]) -> Self::At;
+pub trait Space<'k>: Coordinates<'k> {
+    /// The coordinates of a point: a value, an array or a list of values.
+    type At: Carried<'k>;
 }
 
 impl<'k, T: Operand<'k>> Space<'k> for T {
     type At = Val<'k>;
-
-    #[track_caller]
-    fn extents(self, k: &'k Lang) -> Vec<Val<'k>> {
-        vec![self.val(k, DType::I64)]
-    }
-
-    fn at(list: &[Val<'k>]) -> Val<'k> {
-        list[0]
-    }
 }
 
 impl<'k, T: Operand<'k>, const N: usize> Space<'k> for [T; N] {
     type At = [Val<'k>; N];
-
-    #[track_caller]
-    fn extents(self, k: &'k Lang) -> Vec<Val<'k>> {
-        self.iter().map(|x| x.val(k, DType::I64)).collect()
-    }
-
-    fn at(list: &[Val<'k>]) -> [Val<'k>; N] {
-        std::array::from_fn(|i| list[i])
-    }
 }
 
 impl<'k> Space<'k> for &[Val<'k>] {
     type At = Vec<Val<'k>>;
-
-    fn extents(self, _: &'k Lang) -> Vec<Val<'k>> {
-        self.to_vec()
-    }
-
-    fn at(list: &[Val<'k>]) -> Vec<Val<'k>> {
-        list.to_vec()
-    }
 }
 
 impl State {
@@ -101,12 +89,12 @@ impl Lang {
     /// the extents.
     #[track_caller]
     pub fn each<'k, S: Space<'k>>(&'k self, space: S, body: impl FnOnce(S::At)) {
-        let extents = space.extents(self);
+        let extents = space.list(self);
         if !self.opens("each") {
             return;
         }
         self.primitive(|| {
-            let body = |at: &[Val<'k>]| self.of_program(|| body(S::at(at)));
+            let body = |at: &[Val<'k>]| self.of_program(|| body(S::At::with(at)));
             if self.caps().simt {
                 self.each_on_threads(&extents, body);
             } else {
@@ -128,7 +116,6 @@ impl Lang {
     }
 
     /// Loops over all extents; those over iterations that store to storage of around are serial.
-    #[track_caller]
     pub(super) fn each_in_loops<'k>(
         &'k self,
         extents: &[Val<'k>],
@@ -139,66 +126,75 @@ impl Lang {
         self.close_loops(extents.len());
     }
 
-    #[track_caller]
     #[inline(never)]
     fn open_loops<'k>(&'k self, extents: &[Val<'k>], kind: LoopKind) -> Vec<Val<'k>> {
-        let mut at = Vec::new();
-        for extent in extents {
-            let extent = self.as_index(*extent);
-            let counter = self.val(|s| {
-                let counter = s.b.open_loop(kind, 0, extent.value);
-                s.parallel.push(counter);
-                counter
-            });
-            at.push(counter);
-        }
-        at
+        let open = |&extent: &Val<'k>| {
+            let counter = self.open_loop(kind, 0, self.as_index(extent));
+            self.state.borrow_mut().parallel.push(counter.value);
+            counter
+        };
+        extents.iter().map(open).collect()
     }
 
-    #[track_caller]
     #[inline(never)]
     fn close_loops(&self, n: usize) {
         for _ in 0..n {
-            self.emit(|s| {
-                s.parallel.pop();
-                s.b.close();
-            });
+            self.state.borrow_mut().parallel.pop();
+            self.close();
         }
     }
 
-    #[track_caller]
     fn each_on_threads<'k>(&'k self, extents: &[Val<'k>], body: impl FnOnce(&[Val<'k>])) {
         let total = extents.iter().fold(self.index(1), |total, &extent| total * extent);
-        let (expr, total) = self.derived(total, "the number of iterations");
-        self.state.borrow_mut().spaces.push(expr);
+        let total = self.counted(total, "the number of iterations");
         let threads = EACH.min(self.caps().max_local.max(1));
         let groups = self.derived(total.div_ceil(threads), "the number of iterations").1;
         self.in_groups(&[groups], threads, |group| {
-            let number = self.state.borrow().threads.as_ref().and_then(|threads| threads.number);
-            let number = match number {
-                Some(value) => group[0] * threads + Val { k: self, value },
-                None => group[0],
-            };
+            let number = group[0] * threads + Group { k: self }.thread();
             if let Some(threads) = &mut self.state.borrow_mut().threads {
                 threads.alone = true;
             }
-            let inside = number.lt(total);
-            self.emit(|s| s.b.open_if(inside.value));
-            body(&self.digits(number, extents));
-            self.emit(|s| s.b.close());
+            self.inside(number.lt(total), || body(&self.digits(number, extents)));
         });
     }
 
-    /// The coordinates of a number in a space.
+    /// Opens a loop; gives its counter.
     #[track_caller]
+    pub(super) fn open_loop<'k>(&'k self, kind: LoopKind, axis: u8, len: Val<'k>) -> Val<'k> {
+        self.val(|s| s.b.open_loop(kind, axis, len.value))
+    }
+
+    /// Closes a loop or condition.
+    #[track_caller]
+    pub(super) fn close(&self) {
+        self.emit(|s| s.b.close());
+    }
+
+    /// Records the body where a condition holds, in which there are no barriers.
+    fn inside(&self, condition: Val<'_>, body: impl FnOnce()) {
+        self.emit(|s| s.b.open_if(condition.value));
+        body();
+        self.close();
+    }
+
+    /// A number of iterations or groups that follows from sizes.
+    #[track_caller]
+    fn counted<'k>(&'k self, n: Val<'k>, what: &str) -> Val<'k> {
+        let (expr, n) = self.derived(n, what);
+        self.state.borrow_mut().recorded.spaces.push(expr);
+        n
+    }
+
+    /// The coordinates of a number in a space.
     #[inline(never)]
     fn digits<'k>(&'k self, number: Val<'k>, extents: &[Val<'k>]) -> Vec<Val<'k>> {
         let mut rest = number;
-        let mut at: Vec<Val<'k>> = Vec::new();
-        for &extent in extents.iter().skip(1).rev() {
-            at.push(rest % extent);
+        let mut next = |&extent| {
+            let digit = rest % extent;
             rest = rest / extent;
-        }
+            digit
+        };
+        let mut at: Vec<Val<'k>> = extents.iter().skip(1).rev().map(&mut next).collect();
         at.push(rest);
         at.reverse();
         at
@@ -213,7 +209,7 @@ impl Lang {
         threads: usize,
         body: impl FnOnce(Group<'k>, S::At),
     ) {
-        let extents = space.extents(self);
+        let extents = space.list(self);
         if !self.opens("groups") {
             return;
         }
@@ -224,97 +220,64 @@ impl Lang {
             ));
             return;
         }
-        let extents: Vec<Val<'k>> = extents
-            .into_iter()
-            .map(|extent| {
-                let (expr, extent) = self.derived(extent, "a number of groups");
-                self.state.borrow_mut().spaces.push(expr);
-                extent
-            })
-            .collect();
         let caps = self.caps();
-        let most = prev_power_of_two(caps.max_local.max(1));
+        let most = 1 << caps.max_local.max(1).ilog2();
         let most = if caps.has_few_threads() { most.min(FEW) } else { most };
         let threads = if caps.simt { threads.min(most) } else { 1 };
         self.primitive(|| {
+            let counted = extents.iter().map(|&extent| self.counted(extent, "a number of groups"));
+            let extents: Vec<Val<'k>> = counted.collect();
             self.in_groups(&extents, threads, |at| {
-                self.of_program(|| body(Group { k: self }, S::at(at)));
+                self.of_program(|| body(Group { k: self }, S::At::with(at)));
             });
         });
     }
 
     /// Groups with a number in each axis.
-    #[track_caller]
     fn in_groups<'k>(&'k self, extents: &[Val<'k>], count: usize, body: impl FnOnce(&[Val<'k>])) {
+        let set = |threads| self.state.borrow_mut().threads = threads;
         if !self.caps().simt {
-            self.state.borrow_mut().threads = Some(Threads {
-                count: 1,
-                number: None,
-                alone: false,
-                read: false,
-                written: false,
-                pool: Vec::new(),
-            });
+            set(Some(Threads { count: 1, ..Threads::default() }));
             self.each_in_loops(extents, LoopKind::Parallel, body);
-            self.state.borrow_mut().threads = None;
-            return;
+            return set(None);
         }
         self.notice_cuts();
         // Numbers of groups stand at the top, where launches know them.
-        let mut axes = Vec::new();
-        for (i, &extent) in extents.iter().enumerate() {
-            let axis = (extents.len() - 1 - i) as u8;
-            let most = self.caps().max_groups[usize::from(axis)].min(i64::MAX as u64) as i64;
-            let known = extent.literal().map_or(SMALL_GROUPS, |x| x.to_i64());
-            let turns = most < known || self.setting.large && extent.literal().is_none();
-            let len = if turns { extent.minimum(most) } else { extent };
-            axes.push((axis, len, turns.then_some(most), extent));
-        }
-        let open = |(axis, len, most, extent): (u8, Val<'k>, Option<i64>, Val<'k>)| {
-            let group = self.val(|s| s.b.open_loop(LoopKind::Group, axis, len.value));
-            (group, most, extent)
-        };
-        let opened: Vec<_> = axes.into_iter().map(open).collect();
-        let threads = self.index(count as i64);
-        let number = self.emit(|s| {
-            let number = s.b.open_loop(LoopKind::Local, 0, threads.value);
-            let number = (count > 1).then_some(number);
-            s.threads = Some(Threads {
-                count,
-                number,
-                alone: false,
-                read: false,
-                written: false,
-                pool: Vec::new(),
-            });
-            number
-        });
-        debug_assert_eq!(number.is_some(), count > 1);
-        let mut at = Vec::new();
-        let mut loops = 0;
-        for (group, most, extent) in opened {
-            let Some(most) = most else {
-                at.push(group);
-                continue;
-            };
+        let axes = (0..extents.len() as u8).rev();
+        let most = |(&extent, axis)| self.most_groups(axis, extent);
+        let most: Vec<Option<i64>> = extents.iter().zip(axes.clone()).map(most).collect();
+        let len = |(&x, most): (&Val<'k>, &Option<i64>)| most.map_or(x, |most| x.minimum(most));
+        let lens: Vec<Val<'k>> = extents.iter().zip(&most).map(len).collect();
+        let open = |(len, axis)| self.open_loop(LoopKind::Group, axis, len);
+        let mut at: Vec<Val<'k>> = lens.into_iter().zip(axes).map(open).collect();
+        let number = self.open_loop(LoopKind::Local, 0, self.index(count as i64)).value;
+        set(Some(Threads { count, number: (count > 1).then_some(number), ..Threads::default() }));
+        for ((at, &extent), most) in at.iter_mut().zip(extents).zip(&most) {
+            let Some(most) = *most else { continue };
             // More groups than the axis holds: each takes several in turn.
-            let times = (extent - group + (most - 1)) / most;
-            let turn = self.val(|s| s.b.open_loop(LoopKind::Serial, 0, times.value));
-            loops += 1;
-            at.push(turn * most + group);
+            let times = (extent - *at + (most - 1)) / most;
+            *at = self.open_loop(LoopKind::Serial, 0, times) * most + *at;
         }
         body(&at);
-        if loops > 0 {
+        let turns = most.iter().flatten().count();
+        if turns > 0 {
             self.meet_at_end();
         }
-        for _ in 0..loops + 1 + extents.len() {
-            self.emit(|s| s.b.close());
+        for _ in 0..turns + 1 + extents.len() {
+            self.close();
         }
-        self.state.borrow_mut().threads = None;
+        set(None);
+    }
+
+    /// The number of groups along an axis, where that may be less than there are to be.
+    fn most_groups(&self, axis: u8, extent: Val<'_>) -> Option<i64> {
+        let most = self.caps().max_groups[usize::from(axis)].min(i64::MAX as u64) as i64;
+        let known = extent.literal().map(|x| x.to_i64());
+        let fits = known.unwrap_or(SMALL as i64) <= most;
+        (!fits || self.setting.large && known.is_none()).then_some(most)
     }
 
     /// Declares the argument that tells of loops that the driver ended, where it ends them.
-    #[track_caller]
     fn notice_cuts(&self) {
         if self.caps().max_iterations > 0 && self.state.borrow().cut.is_none() {
             let cut = self.argument("cut", DType::I32, &[self.index(1)], Role::Cut);
@@ -324,26 +287,21 @@ impl Lang {
 
     /// Notes an access of storage that threads share.
     #[track_caller]
-    pub(super) fn touch(&self, array: &Array<'_>, touch: Touch) {
+    pub(super) fn touch(&self, array: &Array<'_>, touched: Touched) {
         let storage = array.storage();
         let own = matches!(self.state.borrow().b.op(storage), Op::Alloc { .. });
-        if touch == Touch::Write && own {
+        if touched.written && own {
             self.stores_to(storage);
         }
-        let shared = own || array.is_exchanged();
-        if !shared || !array.is_shared() {
+        if !array.is_exchanged() {
             return;
         }
-        let uniform = self.state.borrow_mut().group().map(|threads| match touch {
-            Touch::Read => threads.written,
-            Touch::Write => threads.written || threads.read,
-        });
-        if uniform == Some(true) {
+        let before = self.state.borrow_mut().group().map(|threads| threads.touched);
+        if before.is_some_and(|before| before.conflicts(touched)) {
             self.meet();
         }
         if let Some(threads) = &mut self.state.borrow_mut().threads {
-            threads.read |= touch == Touch::Read;
-            threads.written |= touch == Touch::Write;
+            threads.touched = threads.touched.and(touched);
         }
     }
 
@@ -366,15 +324,14 @@ impl Lang {
         self.state.borrow_mut().group()?;
         let barrier = self.emit(|s| s.b.barrier(BarrierScope::Group));
         if let Some(threads) = &mut self.state.borrow_mut().threads {
-            (threads.read, threads.written) = (false, false);
+            threads.touched = Touched::default();
         }
         Some(barrier)
     }
 
     /// A barrier if shared storage was touched: at the end of a body that runs again.
-    #[track_caller]
     pub(super) fn meet_at_end(&self) {
-        let touched = self.state.borrow_mut().group().is_some_and(|t| t.read || t.written);
+        let touched = self.state.borrow_mut().group().is_some_and(|x| x.touched.is_any());
         if touched {
             self.meet();
         }
@@ -386,33 +343,26 @@ impl Lang {
     }
 
     /// Runs the body by one thread of the group where the group does something together.
-    #[track_caller]
     pub(super) fn by_one_thread(&self, shared: bool, body: impl FnOnce()) {
         let number = self.state.borrow_mut().group().and_then(|threads| threads.number);
         let Some(number) = number.filter(|_| shared) else { return body() };
-        let first = Val { k: self, value: number }.eq(0);
-        self.emit(|s| s.b.open_if(first.value));
-        body();
-        self.emit(|s| s.b.close());
+        self.inside(self.val_of(number).eq(0), body);
     }
 
     /// The value that one thread of the group finds, for all of them.
-    #[track_caller]
     pub(super) fn told_by_one_thread<'k>(
         &'k self,
         dtype: DType,
         find: impl FnOnce() -> Val<'k>,
     ) -> Val<'k> {
-        if self.state.borrow_mut().group().is_none() {
+        if !self.is_uniform() {
             return find();
         }
         let told = Array::own(self, Storage::Shared, Type::scalar(dtype), &[1]);
-        let number = self.state.borrow_mut().group().and_then(|threads| threads.number);
-        let first = Val { k: self, value: number.expect("invariant: it is a group") }.eq(0);
-        self.emit(|s| s.b.open_if(first.value));
-        let value = find();
-        self.alone(|| told.set(0, value));
-        self.emit(|s| s.b.close());
+        self.by_one_thread(true, || {
+            let value = find();
+            self.alone(|| told.set(0, value));
+        });
         self.meet();
         told.at(0)
     }
@@ -431,13 +381,6 @@ impl Lang {
     }
 }
 
-/// Most groups along an axis of a kernel that is not recorded as large.
-const SMALL_GROUPS: i64 = super::SMALL as i64;
-
-fn prev_power_of_two(x: usize) -> usize {
-    1 << x.ilog2()
-}
-
 /// A group of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Group<'k> {
@@ -450,8 +393,10 @@ impl<'k> Group<'k> {
         self.k.state.borrow().threads.as_ref().map_or(1, |threads| threads.count)
     }
 
-    pub(super) fn lang(self) -> &'k Lang {
-        self.k
+    /// The number of the thread; 0 where the group is one thread.
+    #[track_caller]
+    pub(super) fn thread(self) -> Val<'k> {
+        self.number().unwrap_or_else(|| self.k.index(0))
     }
 
     pub(super) fn number(self) -> Option<Val<'k>> {
@@ -461,90 +406,76 @@ impl<'k> Group<'k> {
 
     /// Storage of literal extents that all threads of the group see, not initialised.
     #[track_caller]
-    pub fn shared<const N: usize>(self, shape: [usize; N], dtype: DType) -> Array<'k> {
+    pub fn shared(self, shape: impl AsRef<[usize]>, dtype: DType) -> Array<'k> {
+        self.shared_of(shape.as_ref(), Type::scalar(dtype))
+    }
+
+    #[track_caller]
+    fn shared_of(self, shape: &[usize], ty: Type) -> Array<'k> {
         let space = if self.number().is_some() { Storage::Shared } else { Storage::Register };
-        Array::own(self.k, space, Type::scalar(dtype), &shape)
+        Array::own(self.k, space, ty, shape)
     }
 
     /// Shared storage of a primitive, until it is given back: primitives that follow one another have the same.
-    #[track_caller]
     pub(super) fn scratch(self, shape: &[usize], dtype: DType) -> Array<'k> {
         self.scratch_of(shape, Type::scalar(dtype))
     }
 
     /// As [`Group::scratch`], of elements of a type.
-    #[track_caller]
     pub(super) fn scratch_of(self, shape: &[usize], ty: Type) -> Array<'k> {
-        let len = shape.iter().product();
+        let wanted =
+            Op::Alloc { space: Storage::Shared, len: shape.iter().product::<usize>() as u32 };
         let free = {
-            let state = &mut *self.k.state.borrow_mut();
-            let mut pool = state.threads.iter_mut().flat_map(|threads| &mut threads.pool);
-            let found = pool.find(|x| (x.1, x.2, x.3) == (ty, len, false));
-            found.map(|free| {
-                free.3 = true;
-                free.0
+            let State { b, threads, .. } = &mut *self.k.state.borrow_mut();
+            threads.as_mut().and_then(|Threads { free, .. }| {
+                let found = free.iter().position(|&x| (b.op(x), b.ty(x)) == (wanted, ty));
+                found.map(|number| free.remove(number))
             })
         };
-        if let Some(storage) = free {
-            return Array::of_parts(self.k, storage, shape);
+        match free {
+            Some(storage) => Array::of_parts(self.k, storage, shape),
+            None => self.shared_of(shape, ty),
         }
-        let space = if self.number().is_some() { Storage::Shared } else { Storage::Register };
-        let array = Array::own(self.k, space, ty, shape);
-        let storage = array.storage();
-        if let (Some(threads), Storage::Shared) = (&mut self.k.state.borrow_mut().threads, space) {
-            threads.pool.push((storage, ty, len, true));
-        }
-        array
     }
 
     /// Gives storage of a primitive back.
     pub(super) fn give_back(self, array: &Array<'k>) {
-        let storage = array.storage();
         if let Some(threads) = &mut self.k.state.borrow_mut().threads {
-            threads.pool.iter_mut().filter(|x| x.0 == storage).for_each(|x| x.3 = false);
+            threads.free.push(array.storage());
         }
     }
 
     /// Records what threads do each for itself: with a barrier before it where shared storage was touched.
-    #[track_caller]
     pub(super) fn phase<R>(self, what: &str, body: impl FnOnce() -> R) -> R {
-        let (touched, barrier) = self.begin_phase(what);
+        let before = self.begin_phase(what);
         let result = self.k.alone(body);
-        self.end_phase(touched, barrier);
+        self.end_phase(before);
         result
     }
 
-    /// Whether shared storage was read and written, and the barrier for that.
-    #[track_caller]
+    /// Accesses of shared storage since the last barrier, and a barrier behind them.
     #[inline(never)]
-    fn begin_phase(self, what: &str) -> ((bool, bool), Option<Value>) {
-        let touched = {
-            let mut state = self.k.state.borrow_mut();
-            let alone = state.threads.as_ref().is_some_and(|threads| threads.alone);
-            let touched = state.group().map(|threads| (threads.read, threads.written));
-            drop(state);
-            if alone {
-                self.k.fail(format_args!(
-                    "`{what}` is of a whole group, and stands in what one thread does for itself"
-                ));
-            }
-            touched.unwrap_or((false, false))
-        };
-        (touched, if touched.0 || touched.1 { self.k.meet() } else { None })
+    fn begin_phase(self, what: &str) -> (Touched, Option<Value>) {
+        let alone = self.k.state.borrow().threads.as_ref().is_some_and(|threads| threads.alone);
+        if alone {
+            self.k.fail(format_args!(
+                "`{what}` is of a whole group, and stands in what one thread does for itself"
+            ));
+        }
+        let touched = self.k.state.borrow_mut().group().map(|threads| threads.touched);
+        let touched = touched.unwrap_or_default();
+        (touched, if touched.is_any() { self.k.meet() } else { None })
     }
 
     /// Drops the barrier of a phase that did not need it.
     #[inline(never)]
-    fn end_phase(self, touched: (bool, bool), barrier: Option<Value>) {
-        let state = &mut *self.k.state.borrow_mut();
-        if let (Some(barrier), Some(threads)) = (barrier, &mut state.threads) {
-            let needed =
-                touched.1 && (threads.read || threads.written) || touched.0 && threads.written;
-            if !needed {
-                state.unneeded.push(barrier);
-                threads.read |= touched.0;
-                threads.written |= touched.1;
-            }
+    fn end_phase(self, (before, barrier): (Touched, Option<Value>)) {
+        let State { threads, unneeded, .. } = &mut *self.k.state.borrow_mut();
+        if let (Some(barrier), Some(threads)) = (barrier, threads)
+            && !before.conflicts(threads.touched)
+        {
+            unneeded.push(barrier);
+            threads.touched = threads.touched.and(before);
         }
     }
 
@@ -552,27 +483,25 @@ impl<'k> Group<'k> {
     #[track_caller]
     pub fn each<S: Space<'k>>(self, space: S, body: impl FnOnce(S::At)) {
         let k = self.k;
-        let extents = space.extents(k);
+        let extents = space.list(k);
         k.primitive(|| {
             self.phase("each", || {
-                self.spread(&extents, |at| k.of_program(|| body(S::at(at))));
+                self.spread(&extents, |at| k.of_program(|| body(S::At::with(at))));
             });
         });
     }
 
     /// Loops over a space whose points are spread over the threads, neighbours to neighbours.
-    #[track_caller]
     fn spread(self, extents: &[Val<'k>], body: impl FnOnce(&[Val<'k>])) {
         let k = self.k;
         let Some(number) = self.number() else {
             return k.each_in_loops(extents, LoopKind::Parallel, body);
         };
         body(&self.open_spread(extents, number));
-        k.emit(|s| s.b.close());
+        k.close();
     }
 
     /// Opens the loop of a thread over its points.
-    #[track_caller]
     #[inline(never)]
     fn open_spread(self, extents: &[Val<'k>], number: Val<'k>) -> Vec<Val<'k>> {
         let k = self.k;
@@ -580,7 +509,7 @@ impl<'k> Group<'k> {
         let total = extents.iter().fold(k.index(1), |total, &extent| total * k.as_index(extent));
         let whole = total.literal().is_some_and(|n| n.to_i64() % threads == 0);
         let len = if whole { total / threads } else { (total - number + (threads - 1)) / threads };
-        let turn = k.val(|s| s.b.open_loop(LoopKind::Serial, 0, len.value));
+        let turn = k.open_loop(LoopKind::Serial, 0, len);
         k.digits(turn * threads + number, extents)
     }
 
@@ -594,79 +523,57 @@ impl<'k> Group<'k> {
         value: impl FnOnce(Val<'k>) -> Val<'k>,
     ) -> Val<'k> {
         let k = self.k;
-        let (start, end) = span.bounds(k);
-        let len = match start {
-            Some(start) => (end - start).maximum(0),
-            None => end,
-        };
+        let (first, len) = k.numbers(span);
         k.primitive(|| {
             let part = self.phase("reduce", || {
-                let patch = k.accumulator();
+                let [storage, init, store] = k.accumulator();
+                let sum = || Var(Array::of_parts(k, storage, &[]));
                 self.spread(&[len], |at| {
-                    let at = start.map_or(at[0], |start| start + at[0]);
-                    let value = k.of_program(|| value(at));
-                    k.complete(&patch, op, value.dtype());
-                    let var = patch.var(k);
-                    var.set(var.get().binary(op, value));
+                    let value = k.of_program(|| value(first + at[0]));
+                    k.complete([storage, init, store], op, value.dtype());
+                    sum().set(sum().get().binary(op, value));
                 });
-                patch.var(k).get()
+                sum().get()
             });
             self.combine(op, part)
         })
     }
 
     /// Combines the values that threads have; all get the result.
-    #[track_caller]
     #[inline(never)]
     pub(super) fn combine(self, op: BinaryOp, part: Val<'k>) -> Val<'k> {
-        let (k, threads) = (self.k, self.threads());
         let Some(number) = self.number() else { return part };
-        let lanes = self.lanes();
-        let mut value = part;
-        let mut left = threads;
-        if lanes > 1 {
-            let mut by = lanes / 2;
-            while by > 0 {
-                value = value.binary(op, k.shuffle(ShuffleKind::Xor, value, k.index(by as i64)));
-                by /= 2;
-            }
-            left = threads / lanes;
-        }
+        let (k, lanes) = (self.k, self.lanes());
+        let (value, mut left) = (k.combine_lanes(op, part, lanes), self.threads() / lanes);
         if left == 1 {
             return value;
         }
-        let parts = self.scratch(&[left], part.dtype());
-        self.phase("reduce", || {
-            if lanes > 1 {
-                let at = number / lanes as i64;
-                k.when((number % lanes as i64).eq(0), || parts.set(at, value));
-            } else {
-                parts.set(number, value);
-            }
-        });
-        let few = 1 << (left.ilog2() / 2);
-        let (parts, n) = if left > 16 {
+        let mut parts = self.scratch(&[left], part.dtype());
+        self.phase("reduce", || self.keep_of_subgroup(&parts, number, value));
+        if left > 16 {
+            let few = 1 << (left.ilog2() / 2);
             let sums = self.scratch(&[few], part.dtype());
-            let each = left / few;
             self.phase("reduce", || {
                 k.when(number.lt(few), || {
-                    let first = parts.at(number);
-                    let sum =
-                        k.fold(1..each, first, |sum, i| sum.binary(op, parts.at(i * few + number)));
-                    sums.set(number, sum);
+                    let add = |sum: Val<'k>, i| sum.binary(op, parts.at(i * few + number));
+                    sums.set(number, k.fold(1..left / few, parts.at(number), add));
                 });
             });
             self.give_back(&parts);
-            (sums, few)
-        } else {
-            (parts, left)
-        };
-        let result = self.phase("reduce", || {
-            let first = parts.at(0);
-            k.fold(1..n, first, |sum, i| sum.binary(op, parts.at(i)))
-        });
+            (parts, left) = (sums, few);
+        }
+        let result = self
+            .phase("reduce", || k.fold(1..left, parts.at(0), |sum, i| sum.binary(op, parts.at(i))));
         self.give_back(&parts);
         result
+    }
+
+    /// Stores the value that the threads of each subgroup agree on.
+    fn keep_of_subgroup(self, parts: &Array<'k>, number: Val<'k>, value: Val<'k>) {
+        let lanes = self.lanes();
+        let at = number / lanes;
+        let store = || parts.set(at, value);
+        if lanes > 1 { self.k.when((number % lanes).eq(0), store) } else { store() }
     }
 
     /// Threads of a subgroup whose values are exchanged without storage; 1 if there are none of a known number.
@@ -688,94 +595,87 @@ impl<'k> Group<'k> {
         value: impl FnOnce(Val<'k>) -> Val<'k>,
         emit: impl FnOnce(Val<'k>, Val<'k>, Val<'k>),
     ) -> Val<'k> {
-        let (k, bounds) = (self.k, span.bounds(self.k));
-        k.primitive(|| self.scanned(op, bounds, dtype, value, emit))
+        let (k, (first, len)) = (self.k, self.k.numbers(span));
+        let value = |at| k.of_program(|| value(first + at));
+        let emit = |at, before, after| k.of_program(|| emit(first + at, before, after));
+        k.primitive(|| {
+            let Some(identity) = op.identity(dtype) else {
+                k.fail(format_args!("`scan` by `{op}`, which has no neutral element on {dtype}"));
+                return k.value(0, dtype);
+            };
+            let identity = k.val(|s| s.b.constant(identity));
+            let carry = k.var(identity);
+            if self.number().is_none() {
+                self.phase("scan", || {
+                    k.for_each(len, |at| {
+                        let before = carry.get();
+                        let after = before.binary(op, value(at));
+                        carry.set(after);
+                        emit(at, before, after);
+                    });
+                });
+                return carry.get();
+            }
+            self.scan_turns("scan", (op, identity), len, value, |at, own, before, all| {
+                let before = carry.get().binary(op, before);
+                self.phase("scan", || {
+                    k.when(at.lt(len), || emit(at, before, before.binary(op, own)));
+                });
+                carry.set(carry.get().binary(op, all));
+            });
+            carry.get()
+        })
     }
 
-    #[track_caller]
-    fn scanned(
+    /// Scans numbers in turns of as many as there are threads: `emit` gets a number of each, its value, the combination of
+    /// those before it in its turn, and that of the turn.
+    pub(super) fn scan_turns(
         self,
-        op: BinaryOp,
-        (start, end): (Option<Val<'k>>, Val<'k>),
-        dtype: DType,
+        what: &str,
+        (op, identity): (BinaryOp, Val<'k>),
+        len: Val<'k>,
         value: impl FnOnce(Val<'k>) -> Val<'k>,
-        emit: impl FnOnce(Val<'k>, Val<'k>, Val<'k>),
-    ) -> Val<'k> {
-        let k = self.k;
-        let value = |at| k.of_program(|| value(at));
-        let emit = |at, before, after| k.of_program(|| emit(at, before, after));
-        let len = start.map_or(end, |start| (end - start).maximum(0));
-        let from = |at: Val<'k>| start.map_or(at, |start| start + at);
-        let Some(identity) = op.identity(dtype) else {
-            k.fail(format_args!("`scan` by `{op}`, which has no neutral element on {dtype}"));
-            return k.value(0, dtype);
-        };
-        let identity = k.val(|s| s.b.constant(identity));
-        let carry = k.var(identity);
-        let threads = self.threads() as i64;
-        let Some(number) = self.number() else {
-            self.phase("scan", || {
-                k.for_each(len, |at| {
-                    let before = carry.get();
-                    let at = from(at);
-                    let after = before.binary(op, value(at));
-                    carry.set(after);
-                    emit(at, before, after);
-                });
-            });
-            return carry.get();
-        };
+        emit: impl FnOnce(Val<'k>, Val<'k>, Val<'k>, Val<'k>),
+    ) {
+        let (k, threads) = (self.k, self.threads());
         k.for_each(len.div_ceil(threads), |turn| {
-            let at = turn * threads + number;
-            let inside = at.lt(len);
+            let at = turn * threads + self.thread();
             let own = k.var(identity);
-            self.phase("scan", || k.when(inside, || own.set(value(from(at)))));
+            self.phase(what, || k.when(at.lt(len), || own.set(value(at))));
             let own = own.get();
             let (before, all) = self.before(op, own, identity);
-            let before = carry.get().binary(op, before);
-            self.phase("scan", || {
-                k.when(inside, || emit(from(at), before, before.binary(op, own)));
-            });
-            carry.set(carry.get().binary(op, all));
+            emit(at, own, before, all);
         });
-        carry.get()
     }
 
     /// The combination of the values of the threads before each, and of all.
-    #[track_caller]
     pub(super) fn before(
         self,
         op: BinaryOp,
         own: Val<'k>,
         identity: Val<'k>,
     ) -> (Val<'k>, Val<'k>) {
-        let (k, threads) = (self.k, self.threads());
         let Some(number) = self.number() else { return (identity, own) };
-        let lanes = self.lanes();
-        let (mut before, mut whole, mut left) = (identity, own, threads);
+        let (k, lanes) = (self.k, self.lanes());
+        let (mut before, mut whole) = (identity, own);
         if lanes > 1 {
             let lane = number % lanes as i64;
             let mut sum = own;
-            let mut by = 1;
-            while by < lanes {
-                let other = k.shuffle(ShuffleKind::Index, sum, (lane - by as i64).maximum(0));
-                sum = lane.ge(by as i64).select(other.binary(op, sum), sum);
-                by *= 2;
+            for by in (0..lanes.ilog2()).map(|bit| 1i64 << bit) {
+                let other = k.shuffle(ShuffleKind::Index, sum, (lane - by).maximum(0));
+                sum = lane.ge(by).select(other.binary(op, sum), sum);
             }
             let shifted = k.shuffle(ShuffleKind::Index, sum, (lane - 1).maximum(0));
             before = lane.ge(1).select(shifted, identity);
             whole = k.shuffle(ShuffleKind::Index, sum, k.index(lanes as i64 - 1));
-            left = threads / lanes;
         }
+        let left = self.threads() / lanes;
         if left == 1 {
             return (before, whole);
         }
         let parts = self.scratch(&[left], own.dtype());
-        let (each, at) =
-            if lanes > 1 { (lanes as i64, number / lanes as i64) } else { (1, number) };
-        self.phase("scan", || {
-            k.when((number % each).eq(each - 1), || parts.set(at, whole));
-        });
+        let at = number / lanes;
+        self.phase("scan", || self.keep_of_subgroup(&parts, number, whole));
         // Few threads run over parts of the parts, then each over what is before its own.
         let few = 1usize << (left.ilog2() / 2);
         let every = left / few;
@@ -803,49 +703,46 @@ impl<'k> Group<'k> {
     }
 }
 
-/// The ops that make a variable whose dtype is not known when it is made.
-struct Patch {
-    storage: Value,
-    init: Value,
-    store: Value,
-}
-
-impl Patch {
-    fn var<'k>(&self, k: &'k Lang) -> Var<'k> {
-        Var::of(Array::of_buffer(k, self.storage, Vec::new()))
-    }
-}
-
 impl Lang {
-    /// A variable that [`Lang::complete`] gives its dtype and first value.
-    #[track_caller]
-    fn accumulator(&self) -> Patch {
+    /// A variable that [`Lang::complete`] gives its dtype and first value: its storage, that value, and the store of it.
+    fn accumulator(&self) -> [Value; 3] {
         let ty = Type::scalar(DType::F32);
         self.emit(|s| {
             let storage = s.b.alloc(Storage::Register, ty, 1);
             let zero = s.b.index(0);
             // Not shared with other constants, since it will be another one.
             let init = s.b.push(Op::Const { bits: 0 }, ty);
-            Patch { storage, init, store: s.b.store(storage, zero, init) }
+            [storage, init, s.b.store(storage, zero, init)]
         })
     }
 
-    #[track_caller]
-    fn complete(&self, patch: &Patch, op: BinaryOp, dtype: DType) {
+    fn complete(&self, [storage, init, store]: [Value; 3], op: BinaryOp, dtype: DType) {
         let Some(identity) = op.identity(dtype) else {
             self.fail(format_args!("`reduce` by `{op}`, which has no neutral element on {dtype}"));
             return;
         };
         let ty = Type::scalar(dtype);
         let b = &mut self.state.borrow_mut().b;
-        b.replace(patch.init, Op::Const { bits: identity.bits() }, ty);
-        for value in [patch.storage, patch.store] {
+        b.replace(init, Op::Const { bits: identity.bits() }, ty);
+        for value in [storage, store] {
             b.replace(value, b.op(value), ty);
         }
     }
 
+    /// Combines the values of so many neighbours of a subgroup; all get the result.
+    pub(super) fn combine_lanes<'k>(
+        &'k self,
+        op: BinaryOp,
+        value: Val<'k>,
+        lanes: usize,
+    ) -> Val<'k> {
+        let distances = (0..lanes.ilog2()).rev().map(|bit| 1 << bit);
+        distances.fold(value, |value, by| {
+            value.binary(op, self.shuffle(ShuffleKind::Xor, value, self.index(by)))
+        })
+    }
+
     /// The value of another thread of the subgroup.
-    #[track_caller]
     #[inline(never)]
     pub(super) fn shuffle<'k>(&'k self, kind: ShuffleKind, x: Val<'k>, lane: Val<'k>) -> Val<'k> {
         let lane = lane.cast(DType::I32);

@@ -1,69 +1,67 @@
 //! Handles for programs of other languages, whose objects cannot borrow from a recording.
 //!
-//! A handle holds numbers of ops. [`Lang::val_of`], [`Lang::array_of`] and the others here make of it what a kernel in Rust
-//! has. A handle serves the recording that it is of, and that recording alone.
+//! A handle holds numbers of ops, and an [`Array`], a [`Matrix`] or [`Rows`] is a handle in a recording. A handle serves the
+//! recording that it is of, and that recording alone.
 
 use super::array::Array;
 use super::group::Group;
 use super::tile::{Layout, Matrix, Rows};
 use super::value::Val;
-use super::{Fill, Lang, LangError, Role};
+use super::{Lang, LangError, State};
+use crate::affine::Interval;
 use crate::dtype::DType;
-use crate::ir::{Op, Space, Type, Value};
-use crate::ops::BinaryOp;
-use crate::scalar::Scalar;
+use crate::ir::{Value, transfer};
+
+/// Ops on the way to an integer that are looked at.
+pub(super) const MAX_DEPTH: usize = 16;
 
 /// An [`Array`] as numbers; see [`Lang::array_of`].
 #[derive(Clone, Debug)]
 pub struct ArrayHandle {
-    storage: Value,
-    dtype: DType,
-    fixed: Vec<(Value, Value)>,
-    extents: Vec<Value>,
+    pub(super) storage: Value,
+    pub(super) dtype: DType,
+    /// Coordinates that are given already, with their extents.
+    pub(super) fixed: Vec<(Value, Value)>,
+    pub(super) extents: Vec<Value>,
 }
 
 /// A [`Matrix`] as numbers; see [`Lang::matrix_of`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct MatrixHandle {
-    shape: [usize; 2],
-    dtype: DType,
-    layout: Layout,
-    parts: Vec<Value>,
+    pub(super) shape: [usize; 2],
+    pub(super) dtype: DType,
+    pub(super) layout: Layout,
+    /// The elements that a thread has.
+    pub(super) storage: Value,
 }
 
 /// [`Rows`] as numbers; see [`Lang::rows_of`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct RowsHandle {
-    n: usize,
-    layout: Layout,
-    parts: Vec<ArrayHandle>,
+    /// Rows that a thread has.
+    pub(super) len: usize,
+    pub(super) layout: Layout,
+    pub(super) storage: Value,
 }
 
 impl Array<'_> {
     /// Its handle.
     pub fn handle(&self) -> ArrayHandle {
-        ArrayHandle {
-            storage: self.storage,
-            dtype: self.dtype,
-            fixed: self.fixed.iter().map(|(at, extent)| (at.value, extent.value)).collect(),
-            extents: self.extents.iter().map(|extent| extent.value).collect(),
-        }
+        self.handle.clone()
     }
 }
 
 impl Matrix<'_> {
     /// Its handle.
     pub fn handle(&self) -> MatrixHandle {
-        let Matrix { shape, dtype, layout, .. } = *self;
-        MatrixHandle { shape, dtype, layout, parts: self.parts.clone() }
+        self.handle
     }
 }
 
 impl Rows<'_> {
     /// Its handle.
     pub fn handle(&self) -> RowsHandle {
-        let parts = self.parts.iter().map(Array::handle).collect();
-        RowsHandle { n: self.n, layout: self.layout, parts }
+        self.handle
     }
 }
 
@@ -80,59 +78,17 @@ impl Lang {
 
     /// The array of a handle.
     pub fn array_of(&self, handle: &ArrayHandle) -> Array<'_> {
-        let of = |&value: &Value| self.val_of(value);
-        Array {
-            k: self,
-            storage: handle.storage,
-            dtype: handle.dtype,
-            fixed: handle.fixed.iter().map(|(at, extent)| (of(at), of(extent))).collect(),
-            extents: handle.extents.iter().map(of).collect(),
-        }
+        Array { k: self, handle: handle.clone() }
     }
 
     /// The matrix of a handle.
     pub fn matrix_of(&self, handle: &MatrixHandle) -> Matrix<'_> {
-        let MatrixHandle { shape, dtype, layout, .. } = *handle;
-        Matrix { group: Group { k: self }, shape, dtype, layout, parts: handle.parts.clone() }
+        Matrix { group: Group { k: self }, handle: *handle }
     }
 
     /// The values of rows of a handle.
     pub fn rows_of(&self, handle: &RowsHandle) -> Rows<'_> {
-        let parts = handle.parts.iter().map(|part| self.array_of(part)).collect();
-        Rows { group: Group { k: self }, n: handle.n, layout: handle.layout, parts }
-    }
-
-    /// As [`Lang::output_filled`], of any number of axes.
-    #[track_caller]
-    pub fn output_filled_of<'k>(
-        &'k self,
-        name: &str,
-        shape: &[Val<'k>],
-        dtype: DType,
-        fill: Scalar,
-    ) -> Array<'k> {
-        self.argument(name, dtype, shape, Role::Filled(Fill::Scalar(fill.cast(dtype).bits())))
-    }
-
-    /// As [`Lang::scratch`], of any number of axes.
-    #[track_caller]
-    pub fn scratch_of<'k>(&'k self, name: &str, shape: &[Val<'k>], dtype: DType) -> Array<'k> {
-        self.argument(name, dtype, shape, Role::Scratch)
-    }
-
-    /// As [`Lang::array`], of any number of axes.
-    #[track_caller]
-    pub fn array_of_shape(&self, shape: &[usize], dtype: DType) -> Array<'_> {
-        Array::own(self, Space::Register, Type::scalar(dtype), shape)
-    }
-}
-
-impl<'k> Group<'k> {
-    /// As [`Group::shared`], of any number of axes.
-    #[track_caller]
-    pub fn shared_of_shape(self, shape: &[usize], dtype: DType) -> Array<'k> {
-        let space = if self.number().is_some() { Space::Shared } else { Space::Register };
-        Array::own(self.lang(), space, Type::scalar(dtype), shape)
+        Rows { group: Group { k: self }, handle: *handle }
     }
 }
 
@@ -142,38 +98,21 @@ impl<'k> Val<'k> {
         self.k
     }
 
-    /// Whether it is shown not to be negative: sizes, counters of loops, and what is computed of them without subtraction.
+    /// Whether it is an integer shown not to be negative: sizes, counters of loops, and what is computed of them without
+    /// subtraction.
     pub fn is_nonnegative(self) -> bool {
-        const MAX_DEPTH: usize = 16;
-        self.is_nonnegative_within(MAX_DEPTH)
+        self.k.state.borrow().interval(self.value, MAX_DEPTH).min >= 0
     }
+}
 
-    fn is_nonnegative_within(self, depth: usize) -> bool {
-        let Some(depth) = depth.checked_sub(1) else { return false };
-        let is = |value: Value| self.k.val_of(value).is_nonnegative_within(depth);
-        let dtype = self.dtype();
-        if !dtype.is_float() && !dtype.is_signed() {
-            return true;
-        }
-        match self.op() {
-            Op::Const { .. } => self.literal().is_some_and(|x| x.to_f64() >= 0.0),
-            Op::Loop { .. } => true,
-            Op::Var { .. } => {
-                let state = self.k.state.borrow();
-                state.scalars.iter().any(|scalar| scalar.1 == self.value)
-            }
-            Op::Cast { x } => {
-                let from = self.k.ty(x).dtype;
-                from.bits() <= dtype.bits() && is(x)
-            }
-            Op::Binary { op, x, y } => match op {
-                BinaryOp::Add | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Min => is(x) && is(y),
-                BinaryOp::Max => is(x) || is(y),
-                BinaryOp::And => is(x) || is(y),
-                BinaryOp::Rem | BinaryOp::Shr => is(x),
-                _ => false,
-            },
-            _ => false,
-        }
+impl State {
+    /// The interval of an integer, by at most `depth` ops on the way to it.
+    pub(super) fn interval(&self, value: Value, depth: usize) -> Interval {
+        let (kernel, any) = (self.b.kernel(), Interval::of(self.b.ty(value).dtype));
+        let Some(depth) = depth.checked_sub(1) else { return any };
+        let exact = transfer(kernel, value, kernel.op(value), |x| self.interval(x, depth));
+        // Sums of sizes are taken to fit: a launch is refused where they do not.
+        let fits = any.min <= exact.min && exact.max <= any.max;
+        if fits || self.b.ty(value).dtype == DType::I64 { exact } else { any }
     }
 }

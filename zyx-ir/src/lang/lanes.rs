@@ -1,96 +1,59 @@
 //! Vectors of values of a closure: consecutive elements are one load.
 
+use super::handle::MAX_DEPTH;
 use super::value::Val;
-use super::{Lang, Place, State};
+use super::{Lang, State};
 use crate::ir::{Op, Space, Type, Value};
 use crate::ops::BinaryOp;
-use crate::passes::variance::{Form, slope};
+use crate::passes::variance::{Form, pure_form};
 use rustc_hash::FxHashMap;
 
 /// How values depend on a counter that runs over so many numbers from a multiple of `n` on.
 struct Along<'s> {
     state: &'s State,
-    counter: Value,
     n: u8,
     forms: FxHashMap<Value, Form>,
 }
 
 impl Along<'_> {
     fn form(&mut self, value: Value) -> Form {
-        if value == self.counter {
-            return Form::Linear(1);
-        }
         if let Some(&known) = self.forms.get(&value) {
             return known;
         }
-        let form = self.find(value);
+        let kernel = self.state.b.kernel();
+        let form = match kernel.op(value) {
+            Op::Loop { .. } | Op::Alloc { .. } => Form::Uniform,
+            Op::Guard { cond, .. } if self.form(cond) != Form::Uniform => Form::Varying,
+            Op::Binary { op, x, y } if self.is_bound(op, x, y) => Form::Uniform,
+            op => pure_form(kernel, value, op, &mut |x| self.form(x)),
+        };
         self.forms.insert(value, form);
         form
     }
 
-    fn find(&mut self, value: Value) -> Form {
-        let kernel = self.state.b.kernel();
-        let op = kernel.op(value);
-        if let Op::Loop { .. } | Op::Alloc { .. } = op {
-            return Form::Uniform;
-        }
-        let forms: Vec<Form> = op.operands().map(|x| self.form(x)).collect();
-        if forms.iter().all(|form| *form == Form::Uniform) {
-            return Form::Uniform;
-        }
-        let is_int = |x: Value| kernel.ty(x).dtype.is_int();
-        match op {
-            Op::Guard { .. } if forms[1] == Form::Uniform => forms[0],
-            Op::Cast { x } if is_int(x) && is_int(value) => forms[0],
-            // Lanes are all below a multiple of their number, or none is.
-            Op::Binary { op, x, y } if op.is_comparison() && is_int(x) => {
-                let is_bound = match op {
-                    BinaryOp::Lt => forms[..] == [Form::Linear(1), Form::Uniform],
-                    BinaryOp::Le => forms[..] == [Form::Uniform, Form::Linear(1)],
-                    _ => false,
-                };
-                let whole = is_bound && self.is_multiple(x) && self.is_multiple(y);
-                if whole { Form::Uniform } else { Form::Varying }
-            }
-            op if is_int(value) => match slope(kernel, op, |x| self.form(x).stride()) {
-                Some(0) => Form::Uniform,
-                Some(stride) => Form::Linear(stride),
-                None => Form::Varying,
-            },
-            _ => Form::Varying,
-        }
+    /// Whether lanes are all below a multiple of their number, or none is.
+    fn is_bound(&mut self, op: BinaryOp, x: Value, y: Value) -> bool {
+        let (lane, bound) = match op {
+            BinaryOp::Lt => (x, y),
+            BinaryOp::Le => (y, x),
+            _ => return false,
+        };
+        self.state.b.ty(x).dtype.is_int()
+            && [lane, bound].map(|x| self.form(x)) == [Form::Linear(1), Form::Uniform]
+            && [lane, bound].iter().all(|&x| self.is_multiple(x))
     }
 
     /// Whether an integer is seen to be a multiple of the number of lanes.
     fn is_multiple(&self, value: Value) -> bool {
-        let kernel = self.state.b.kernel();
-        if let Some(x) = kernel.constant(value) {
-            return x.to_i128() % i128::from(self.n) == 0;
-        }
-        match kernel.op(value) {
-            Op::Var { slot } => {
-                let info = kernel.vars()[usize::from(slot)];
-                info.multiple_of % u32::from(self.n) == 0
-                    || info.min == info.max && info.min % i64::from(self.n) == 0
-            }
-            Op::Cast { x } => self.is_multiple(x),
-            Op::Binary { op: BinaryOp::Mul, x, y } => self.is_multiple(x) || self.is_multiple(y),
-            Op::Binary { op: BinaryOp::Add | BinaryOp::Sub, x, y }
-            | Op::Binary { op: BinaryOp::Min | BinaryOp::Max, x, y } => {
-                self.is_multiple(x) && self.is_multiple(y)
-            }
-            _ => self.n == 1,
-        }
+        self.state.interval(value, MAX_DEPTH).multiple_of.is_multiple_of(self.n.into())
     }
 
     /// Whether a load is one of elements side by side, the first of which is a multiple of their number.
     fn is_wide(&mut self, load: Value) -> bool {
         let Op::Load { buf, index, .. } = self.state.b.op(load) else { return false };
         let is_argument = matches!(self.state.b.op(buf), Op::Param { .. });
-        let place = self.state.places.iter().rfind(|place| place.access == load);
-        let Some((&(at, extent), outer)) = place.and_then(|place| place.digits.split_last()) else {
-            return false;
-        };
+        let digits = self.state.digits(load).and_then(|digits| digits.split_last());
+        let Some((&(at, extent), outer)) = digits else { return false };
         let whole = self.is_multiple(at) && self.is_multiple(extent);
         let forms = [self.form(at), self.form(index)];
         is_argument
@@ -102,7 +65,6 @@ impl Along<'_> {
 
 impl Lang {
     /// Of `n` numbers from `first` on, a multiple of `n`, a vector of what `f` gives.
-    #[track_caller]
     pub(super) fn lanes<'k>(
         &'k self,
         n: usize,
@@ -113,16 +75,24 @@ impl Lang {
         if let Some(vector) = self.vector(value, first, n) {
             return vector;
         }
-        let ty = Type::scalar(value.dtype());
-        let parts = self.emit(|s| s.b.alloc(Space::Register, ty, n as u32));
-        for i in 0..n {
-            let value = if i == 0 { value } else { f(first + i) };
-            self.emit(|s| {
-                let at = s.b.index(i as i64);
-                s.b.store(parts, at, value.value)
-            });
-        }
+        let lane = |i: usize| if i == 0 { value.value } else { f(first + i).value };
+        let values: Vec<Value> = (0..n).map(lane).collect();
+        self.gather(Type::scalar(value.dtype()), n, &|_, i| values[i])
+    }
+
+    /// A vector of so many values.
+    pub(super) fn gather(
+        &self,
+        ty: Type,
+        n: usize,
+        value: &dyn Fn(&mut State, usize) -> Value,
+    ) -> Value {
         self.emit(|s| {
+            let parts = s.b.alloc(Space::Register, ty, n as u32);
+            for i in 0..n {
+                let (value, at) = (value(s, i), s.b.index(i as i64));
+                s.b.store(parts, at, value);
+            }
             let zero = s.b.index(0);
             s.b.load_vector(parts, zero, n as u8)
         })
@@ -130,14 +100,13 @@ impl Lang {
 
     /// The value for so many numbers from one on; `None` where that is no load of elements side by side and arithmetic of
     /// it.
-    #[track_caller]
     pub(super) fn vector(&self, value: Val<'_>, first: Val<'_>, n: usize) -> Option<Value> {
         let n = n as u8;
         let mut order = Vec::new();
         {
             let state = self.state.borrow();
-            let forms = FxHashMap::default();
-            let mut along = Along { state: &state, counter: first.value, n, forms };
+            let forms = FxHashMap::from_iter([(first.value, Form::Linear(1))]);
+            let mut along = Along { state: &state, n, forms };
             let mut stack = vec![value.value];
             while let Some(x) = stack.pop() {
                 if along.form(x) == Form::Uniform || order.contains(&x) {
@@ -162,11 +131,8 @@ impl Lang {
                 let ty = Type::vector(s.b.ty(x).dtype, n);
                 let op = s.b.op(x);
                 if let Op::Load { .. } = op {
-                    let vector = s.b.push(op, ty);
-                    let place = s.places.iter().rfind(|place| place.access == x);
-                    let digits = place.map_or(Vec::new(), |place| place.digits.clone());
-                    s.places.push(Place { access: vector, digits });
-                    return vector;
+                    let digits = s.digits(x).cloned().unwrap_or_default();
+                    return s.access(op, ty, digits);
                 }
                 let op = op.map(|x| vectors.get(&x).copied().unwrap_or_else(|| s.b.splat(x, n)));
                 s.b.emit(op, ty)

@@ -164,6 +164,17 @@ pub enum Role {
     Cut,
 }
 
+impl Role {
+    /// How a kernel accesses such an argument.
+    fn access(self) -> Access {
+        match self {
+            Role::Input => Access::Read,
+            Role::Output => Access::Write,
+            Role::Filled(_) | Role::Scratch | Role::Cut => Access::ReadWrite,
+        }
+    }
+}
+
 /// What an argument holds before the kernel runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fill {
@@ -174,7 +185,7 @@ pub enum Fill {
 }
 
 /// A kernel as it was recorded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Recorded {
     kernel: Kernel,
     checked: Kernel,
@@ -302,27 +313,25 @@ impl fmt::Debug for Lang {
     }
 }
 
+/// Coordinates of an element, with the extents of their axes.
+type Digits = Vec<(Value, Value)>;
+
 /// An access by coordinates.
 struct Place {
     access: Value,
-    /// The coordinates with the extents.
-    digits: Vec<(Value, Value)>,
+    digits: Digits,
 }
 
 #[derive(Default)]
 struct State {
     b: Builder,
     error: Option<LangError>,
+    /// The result, but for kernels and scalars.
+    recorded: Recorded,
     /// What scalars are, by slot, and the values that they are.
     scalars: Vec<(SizeExpr, Value)>,
-    sizes: Vec<String>,
-    spaces: Vec<SizeExpr>,
-    arguments: Vec<Argument>,
-    parameters: Vec<(String, Vec<usize>)>,
     inputs: usize,
     places: Vec<Place>,
-    lines: Vec<u32>,
-    sites: Vec<Site>,
     known_sites: FxHashMap<Site, u32>,
     threads: Option<Threads>,
     /// Loops that are open over iterations in any order.
@@ -331,8 +340,6 @@ struct State {
     unneeded: Vec<Value>,
     /// The argument that tells of loops that a driver ended.
     cut: Option<Value>,
-    /// Whether groups look back at others.
-    looks_back: bool,
     /// Whether the recording has ended.
     over: bool,
 }
@@ -341,7 +348,7 @@ impl State {
     /// Notes the line of the ops since the last call.
     #[inline(never)]
     fn end_line(&mut self, line: u32) {
-        self.lines.resize(self.b.kernel().ops().len(), line);
+        self.recorded.lines.resize(self.b.kernel().ops().len(), line);
     }
 }
 
@@ -407,22 +414,18 @@ impl Lang {
     /// Records what a primitive is made of: all of it comes from the line of the caller.
     #[track_caller]
     fn primitive<R>(&self, write: impl FnOnce() -> R) -> R {
-        let before = self.replace_primitive(Some(self.here()));
-        let result = write();
-        self.replace_primitive(before);
-        result
-    }
-
-    #[inline(never)]
-    fn replace_primitive(&self, site: Option<Site>) -> Option<Site> {
-        self.primitive.replace(site)
+        self.with_site(Some(self.here()), write)
     }
 
     /// Records what a program wrote within a primitive.
     fn of_program<R>(&self, write: impl FnOnce() -> R) -> R {
-        let before = self.replace_primitive(None);
+        self.with_site(None, write)
+    }
+
+    fn with_site<R>(&self, site: Option<Site>, write: impl FnOnce() -> R) -> R {
+        let before = self.primitive.replace(site);
         let result = write();
-        self.replace_primitive(before);
+        self.primitive.replace(before);
         result
     }
 
@@ -442,10 +445,10 @@ impl Lang {
     fn number_of_line(&self) -> u32 {
         let site = self.here();
         let state = &mut *self.state.borrow_mut();
-        let next = state.sites.len() as u32;
+        let next = state.recorded.sites.len() as u32;
         let line = *state.known_sites.entry(site.clone()).or_insert(next);
         if line == next {
-            state.sites.push(site);
+            state.recorded.sites.push(site);
         }
         line
     }
@@ -482,12 +485,14 @@ impl Lang {
     /// caller.
     #[track_caller]
     pub fn size(&self, name: &str) -> Val<'_> {
-        let known = self.state.borrow().sizes.iter().position(|size| size == name);
-        let number = known.unwrap_or_else(|| {
-            let sizes = &mut self.state.borrow_mut().sizes;
-            sizes.push(name.to_owned());
-            sizes.len() - 1
-        });
+        let number = {
+            let sizes = &mut self.state.borrow_mut().recorded.sizes;
+            let known = sizes.iter().position(|size| size == name);
+            known.unwrap_or_else(|| {
+                sizes.push(name.to_owned());
+                sizes.len() - 1
+            })
+        };
         self.scalar(SizeExpr::Size(number))
     }
 
@@ -501,9 +506,8 @@ impl Lang {
     #[track_caller]
     pub fn limit<'k>(&'k self, size: impl Operand<'k>, most: usize) {
         let value = self.derived(size, "a limited number").1.value;
-        let state = &mut *self.state.borrow_mut();
-        if let Some(slot) = state.scalars.iter().position(|scalar| scalar.1 == value) {
-            state.b.limit(slot as u16, most as i64);
+        if let Some(slot) = self.slot_of(value) {
+            self.state.borrow_mut().b.limit(slot, most as i64);
         }
     }
 
@@ -511,18 +515,17 @@ impl Lang {
     /// extent of a tile.
     #[track_caller]
     pub fn parameter(&self, name: &str, values: &[usize]) -> usize {
-        let mut state = self.state.borrow_mut();
-        let number = state.parameters.len();
-        state.parameters.push((name.to_owned(), values.to_vec()));
-        drop(state);
+        let number = {
+            let parameters = &mut self.state.borrow_mut().recorded.parameters;
+            parameters.push((name.to_owned(), values.to_vec()));
+            parameters.len() - 1
+        };
         let choice = self.setting.choices.get(number).copied().unwrap_or(0);
-        match values.get(choice) {
-            Some(&value) => value,
-            None => {
-                self.fail(format_args!("parameter `{name}` has no value number {choice}"));
-                1
-            }
-        }
+        let Some(&value) = values.get(choice) else {
+            self.fail(format_args!("parameter `{name}` has no value number {choice}"));
+            return 1;
+        };
+        value
     }
 
     /// The scalar argument that is this number at launch.
@@ -532,15 +535,20 @@ impl Lang {
         if let SizeExpr::Literal(x) = expr {
             return self.index(x);
         }
+        self.declared(expr, 0, if self.setting.large { i64::MAX } else { SMALL as i64 })
+    }
+
+    /// The scalar argument of an expression, which may be a literal, with bounds.
+    #[track_caller]
+    #[inline(never)]
+    fn declared(&self, expr: SizeExpr, min: i64, max: i64) -> Val<'_> {
         let known = self.state.borrow().scalars.iter().find(|x| x.0 == expr).map(|x| x.1);
-        if let Some(value) = known {
-            return Val { k: self, value };
-        }
-        let most = if self.setting.large { i64::MAX } else { SMALL as i64 };
         self.val(|s| {
-            let value = s.b.var(DType::I64, 0, most);
-            s.scalars.push((expr, value));
-            value
+            known.unwrap_or_else(|| {
+                let value = s.b.var(DType::I64, min, max);
+                s.scalars.push((expr, value));
+                value
+            })
         })
     }
 
@@ -563,91 +571,68 @@ impl Lang {
 
     /// The next input, with the caller's dtype.
     #[track_caller]
-    pub fn input<'k, const N: usize>(
-        &'k self,
-        name: &str,
-        shape: [impl Operand<'k>; N],
-    ) -> Array<'k> {
-        let shape: Vec<Val<'k>> = shape.map(|x| x.val(self, DType::I64)).into();
-        self.input_of(name, &shape)
-    }
-
-    /// As [`Lang::input`], of any number of axes.
-    #[track_caller]
-    pub fn input_of<'k>(&'k self, name: &str, shape: &[Val<'k>]) -> Array<'k> {
+    pub fn input<'k>(&'k self, name: &str, shape: impl Coordinates<'k>) -> Array<'k> {
         let number = self.state.borrow().inputs;
         self.state.borrow_mut().inputs += 1;
-        let dtype = match self.setting.inputs.get(number) {
-            Some(&dtype) => dtype,
-            None => {
-                let given = self.setting.inputs.len();
-                self.fail(format_args!(
-                    "input `{name}` is number {number}, the caller gave {given}"
-                ));
-                DType::F32
-            }
-        };
-        self.argument(name, dtype, shape, Role::Input)
+        let inputs = &self.setting.inputs;
+        if number >= inputs.len() {
+            let given = inputs.len();
+            self.fail(format_args!("input `{name}` is number {number}, the caller gave {given}"));
+        }
+        let dtype = inputs.get(number).copied().unwrap_or(DType::F32);
+        self.argument(name, dtype, &shape.list(self), Role::Input)
     }
 
     /// A result of this shape and dtype, each element of which is stored at most once.
     #[track_caller]
-    pub fn output<'k, const N: usize>(
+    pub fn output<'k>(
         &'k self,
         name: &str,
-        shape: [impl Operand<'k>; N],
+        shape: impl Coordinates<'k>,
         dtype: DType,
     ) -> Array<'k> {
-        let shape: Vec<Val<'k>> = shape.map(|x| x.val(self, DType::I64)).into();
-        self.output_of(name, &shape, dtype)
-    }
-
-    /// As [`Lang::output`], of any number of axes.
-    #[track_caller]
-    pub fn output_of<'k>(&'k self, name: &str, shape: &[Val<'k>], dtype: DType) -> Array<'k> {
-        self.argument(name, dtype, shape, Role::Output)
+        self.argument(name, dtype, &shape.list(self), Role::Output)
     }
 
     /// A result all elements of which are `fill` before the kernel runs. It may be read, changed, and changed atomically.
     #[track_caller]
-    pub fn output_filled<'k, const N: usize>(
+    pub fn output_filled<'k>(
         &'k self,
         name: &str,
-        shape: [impl Operand<'k>; N],
+        shape: impl Coordinates<'k>,
         dtype: DType,
         fill: impl Into<Scalar>,
     ) -> Array<'k> {
-        let shape: Vec<Val<'k>> = shape.map(|x| x.val(self, DType::I64)).into();
         let bits = fill.into().cast(dtype).bits();
-        self.argument(name, dtype, &shape, Role::Filled(Fill::Scalar(bits)))
+        self.argument(name, dtype, &shape.list(self), Role::Filled(Fill::Scalar(bits)))
     }
 
     /// A result that is a copy of an input before the kernel runs. It may be read, changed, and changed atomically.
     #[track_caller]
     pub fn output_from<'k>(&'k self, name: &str, input: &Array<'k>) -> Array<'k> {
-        let number = input
-            .slot()
-            .filter(|&slot| self.state.borrow().arguments[usize::from(slot)].role == Role::Input);
+        let number = {
+            let arguments = &self.state.borrow().recorded.arguments;
+            let is_input = |slot: &u16| arguments[usize::from(*slot)].role == Role::Input;
+            let slot = input.slot().filter(is_input);
+            slot.map(|slot| (0..slot).filter(is_input).count())
+        };
         let Some(number) = number else {
             self.fail(format_args!("`{name}` must begin as an input"));
             return input.clone();
         };
-        let before = self.state.borrow().arguments[..usize::from(number)].to_vec();
-        let number = before.iter().filter(|argument| argument.role == Role::Input).count();
         let shape = input.shape();
         self.argument(name, input.dtype(), &shape, Role::Filled(Fill::Input(number)))
     }
 
     /// Memory of zeros that the kernel alone sees, as counters that groups share.
     #[track_caller]
-    pub fn scratch<'k, const N: usize>(
+    pub fn scratch<'k>(
         &'k self,
         name: &str,
-        shape: [impl Operand<'k>; N],
+        shape: impl Coordinates<'k>,
         dtype: DType,
     ) -> Array<'k> {
-        let shape: Vec<Val<'k>> = shape.map(|x| x.val(self, DType::I64)).into();
-        self.argument(name, dtype, &shape, Role::Scratch)
+        self.argument(name, dtype, &shape.list(self), Role::Scratch)
     }
 
     #[track_caller]
@@ -670,60 +655,42 @@ impl Lang {
             shape.iter().map(|&extent| self.derived(extent, &what)).collect();
         let exprs: Vec<SizeExpr> = derived.iter().map(|x| x.0.clone()).collect();
         // A literal extent is a scalar, too: the verifier knows no other.
+        let fixed = |x: i64| self.declared(SizeExpr::Literal(x), x, x);
         for (expr, extent) in &mut derived {
             if let SizeExpr::Literal(x) = *expr {
-                *extent = self.fixed(x);
+                *extent = fixed(x);
             }
         }
         if derived.is_empty() {
-            derived.push((SizeExpr::Literal(1), self.fixed(1)));
+            derived.push((SizeExpr::Literal(1), fixed(1)));
         }
-        let slots: Vec<u16> = derived.iter().map(|x| self.slot_of(x.1.value)).collect();
+        let slot = |x: &(SizeExpr, Val<'k>)| self.slot_of(x.1.value);
+        let slots: Option<Vec<u16>> = derived.iter().map(slot).collect();
+        let slots = slots.expect("invariant: extents are scalars");
         if let (true, true, Some(&slot)) =
             (self.setting.aligned, self.caps().mma.contains(dtype), slots.last())
             && !matches!(exprs.last(), Some(SizeExpr::Literal(_)) | None)
         {
             self.state.borrow_mut().b.set_multiple(slot, Setting::ALIGNED);
         }
-        let access = match role {
-            Role::Input => Access::Read,
-            Role::Output => Access::Write,
-            Role::Filled(_) | Role::Scratch | Role::Cut => Access::ReadWrite,
-        };
+        let access = role.access();
         // What a device binds at once, if that is less: a larger buffer is several.
         let bound = self.caps().max_binding / dtype.size() as u64;
         let most = if self.setting.large { i64::MAX as u64 / 16 } else { SMALL.min(bound) };
         let extents = Extents::of(&slots);
         let buffer = self.emit(|s| {
             let product = exprs.iter().cloned().reduce(SizeExpr::times);
-            s.spaces.extend(product);
+            s.recorded.spaces.extend(product);
             let argument = Argument { name: name.to_owned(), dtype, shape: exprs, role };
-            s.arguments.push(argument);
+            s.recorded.arguments.push(argument);
             s.b.declare(ParamInfo { dtype, len: most, access, open: false, extents })
         });
-        let extents = derived.iter().take(shape.len()).map(|x| x.1).collect();
+        let extents = derived.iter().take(shape.len()).map(|x| x.1.value).collect();
         Array::of_buffer(self, buffer, extents)
     }
 
-    /// The scalar argument that is this literal.
-    #[track_caller]
-    #[inline(never)]
-    fn fixed(&self, x: i64) -> Val<'_> {
-        let expr = SizeExpr::Literal(x);
-        let known = self.state.borrow().scalars.iter().find(|x| x.0 == expr).map(|x| x.1);
-        let value = known.unwrap_or_else(|| {
-            self.emit(|s| {
-                let value = s.b.var(DType::I64, x, x);
-                s.scalars.push((expr, value));
-                value
-            })
-        });
-        Val { k: self, value }
-    }
-
-    fn slot_of(&self, value: Value) -> u16 {
-        let state = self.state.borrow();
-        let slot = state.scalars.iter().position(|x| x.1 == value);
-        slot.expect("invariant: extents are scalars") as u16
+    fn slot_of(&self, value: Value) -> Option<u16> {
+        let slot = self.state.borrow().scalars.iter().position(|x| x.1 == value);
+        slot.map(|slot| slot as u16)
     }
 }

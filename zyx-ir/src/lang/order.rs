@@ -24,25 +24,23 @@ impl<'k> Group<'k> {
         digit: impl Fn(Val<'k>) -> Val<'k>,
         emit: impl Fn(Val<'k>, Val<'k>),
     ) {
-        let k = self.lang();
-        let (start, end) = span.bounds(k);
+        let k = self.k;
+        let (first, len) = k.numbers(span);
         if !(1..=MOST_BITS).contains(&bits) {
             k.fail(format_args!("`rank` by {bits} bits: a digit has 1 to {MOST_BITS}"));
             return;
         }
         k.primitive(|| {
-            let start = start.unwrap_or_else(|| k.index(0));
-            let threads = self.threads();
-            let len = threads << bits;
-            let counts = self.scratch(&[len], DType::I32);
-            let number = self.number().unwrap_or_else(|| k.index(0));
-            self.each(len, |i| counts.set(i, 0));
+            let (threads, number) = (self.threads(), self.thread());
+            let counters = threads << bits;
+            let counts = self.scratch(&[counters], DType::I32);
+            self.each(counters, |i| counts.set(i, 0));
             // The counter of an element, for each of the thread's.
             let own = |visit: &dyn Fn(Val<'k>, Val<'k>)| {
-                let each = (end - start).maximum(0).div_ceil(threads);
-                let first = start + number * each;
+                let each = len.div_ceil(threads);
+                let start = first + number * each;
                 self.phase("rank", || {
-                    k.for_each(first..end.minimum(first + each), |i| {
+                    k.for_each(start..(first + len).minimum(start + each), |i| {
                         let digit = k.of_program(|| digit(i));
                         let digit = k.as_index(digit).binary(BinaryOp::And, (1i64 << bits) - 1);
                         visit(i, digit * threads + number);
@@ -50,15 +48,8 @@ impl<'k> Group<'k> {
                 });
             };
             own(&|_, at| counts.set(at, counts.at(at) + 1));
-            self.scan(
-                BinaryOp::Add,
-                len,
-                DType::I32,
-                |i| counts.at(i),
-                |i, before, _| {
-                    counts.set(i, before);
-                },
-            );
+            let keep = |i, before, _| counts.set(i, before);
+            self.scan(BinaryOp::Add, counters, DType::I32, |i| counts.at(i), keep);
             own(&|i, at| {
                 let place = counts.at(at);
                 counts.set(at, place + 1);
@@ -79,34 +70,20 @@ impl<'k> Group<'k> {
         condition: impl Fn(Val<'k>) -> Val<'k>,
         emit: impl Fn(Val<'k>, Val<'k>),
     ) {
-        let k = self.lang();
-        let (start, end) = span.bounds(k);
+        let k = self.k;
+        let (first, len) = k.numbers(span);
         let dtype = counter.dtype();
         if !dtype.is_int() || counter.rank() != 1 {
             k.fail(format_args!("`append` counts in {counter:?}, not in an array of one integer"));
             return;
         }
         k.primitive(|| {
-            let start = start.unwrap_or_else(|| k.index(0));
-            let threads = self.threads();
-            let zero = k.value(0, dtype);
-            let number = self.number().unwrap_or_else(|| k.index(0));
-            k.for_each((end - start).maximum(0).div_ceil(threads), |turn| {
-                let i = start + turn * threads + number;
-                let own = k.var(zero);
+            let holds = |at| k.of_program(|| condition(first + at)).cast(dtype);
+            let add = (BinaryOp::Add, k.value(0, dtype));
+            self.scan_turns("append", add, len, holds, |at, own, before, all| {
+                let place = counter.fetch(BinaryOp::Add, 0, all) + before;
                 self.phase("append", || {
-                    k.when(i.lt(end), || {
-                        let holds = k.of_program(|| condition(i));
-                        own.set(holds.cast(dtype));
-                    });
-                });
-                let own = own.get();
-                let (before, all) = self.before(BinaryOp::Add, own, zero);
-                let first = counter.fetch(BinaryOp::Add, 0, all);
-                self.phase("append", || {
-                    k.when(own.ne(0), || {
-                        k.of_program(|| emit(i, k.as_index(first + before)));
-                    });
+                    k.when(own.ne(0), || k.of_program(|| emit(first + at, k.as_index(place))));
                 });
             });
         });

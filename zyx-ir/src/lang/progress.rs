@@ -84,7 +84,7 @@ impl Lang {
                 "`look_back` by `{op}` on {dtype}: it needs a neutral element and 32 or 64 bits"
             ));
         }
-        self.state.borrow_mut().looks_back = true;
+        self.state.borrow_mut().recorded.looks_back = true;
         let bits = if dtype.bits() == 64 { DType::U64 } else { DType::U32 };
         let tiles = tiles.val(self, DType::I64);
         let [kinds, words] = [2, bits.bits() / HALF].map(|x| self.index(x as i64));
@@ -146,12 +146,11 @@ impl<'k> LookBack<'k> {
     }
 
     /// Publishes a combination.
-    #[track_caller]
     pub(super) fn publish(&self, group: Group<'k>, kind: i64, tile: Val<'k>, sum: Val<'k>) {
         let k = self.words.k;
         let bits = sum.bitcast(self.bits);
         group.phase("look_back", || {
-            k.when(thread(group).eq(0), || {
+            k.when(group.thread().eq(0), || {
                 for word in 0..self.bits.bits() / HALF {
                     let half = ((bits >> (word * HALF)) & (PUBLISHED - 1)).cast(DType::U32);
                     let at = [k.index(kind), k.index(word as i64), tile];
@@ -165,14 +164,13 @@ impl<'k> LookBack<'k> {
     ///
     /// Each thread reads the combination of one tile, but the first thread that of all tiles up to `threads` before this one. If
     /// that is missing, the group goes back in steps of as many tiles, and then forward.
-    #[track_caller]
     pub(super) fn look_back(
         &self,
         group: Group<'k>,
         tile: Val<'k>,
         recompute: impl FnOnce(Val<'k>) -> Val<'k>,
     ) -> Val<'k> {
-        let (k, threads, thread) = (self.words.k, group.threads(), thread(group));
+        let (k, threads, thread) = (self.words.k, group.threads(), group.thread());
         let identity = self.op.identity(self.dtype).unwrap_or(Scalar::from_i64(self.dtype, 0));
         let identity = k.val(|s| s.b.constant(identity));
         let before = k.var(identity);
@@ -202,7 +200,7 @@ impl<'k> LookBack<'k> {
                 group.phase("look_back", || states.set(thread, state.get()));
                 k.for_each(threads, |other| {
                     k.when(states.at(other).eq(NO_TILE), || {
-                        let sum = recompute(first + other);
+                        let sum = k.of_program(|| recompute(first + other));
                         group.phase("look_back", || k.when(thread.eq(other), || value.set(sum)));
                     });
                 });
@@ -217,7 +215,6 @@ impl<'k> LookBack<'k> {
     }
 
     /// Reads a published combination. There is nothing to read before the first tile.
-    #[track_caller]
     fn read(&self, reads_prefix: Val<'k>, tile: Val<'k>, value: &Var<'k>, state: &Var<'k>) {
         let k = self.words.k;
         let kind = reads_prefix.select(k.index(PREFIX), k.index(TILE));
@@ -284,7 +281,6 @@ impl<'k> Queue<'k> {
     }
 
     /// Takes the next slot, whether or not there is an item yet; gives the item, or -1.
-    #[track_caller]
     pub(super) fn take(&self) -> Val<'k> {
         let k = self.slots.k;
         let item = k.var(k.value(-1, DType::I32));
@@ -335,10 +331,4 @@ impl<'k> Queue<'k> {
 /// Reads of a word that another group is to write.
 fn reads(k: &Lang) -> usize {
     if k.caps().progress == Progress::Occupancy { PROMISED_READS } else { READS }
-}
-
-/// The number of a thread in its group.
-#[track_caller]
-fn thread(group: Group<'_>) -> Val<'_> {
-    group.number().unwrap_or_else(|| group.lang().index(0))
 }

@@ -7,7 +7,8 @@
 
 use super::Lang;
 use super::array::Array;
-use super::group::{Group, Touch};
+use super::group::{Group, Touched};
+use super::handle::MatrixHandle;
 use super::tile::{Layout, Matrix};
 use super::value::Val;
 use crate::dtype::DType;
@@ -62,8 +63,9 @@ struct Side<'f, 'k> {
     access: Access,
     /// The slots of two blocks.
     storage: Array<'k>,
-    /// For each unit of a thread those of its loads.
-    registers: Vec<Vec<Value>>,
+    /// The loads of a unit, for each unit of a thread.
+    registers: Value,
+    units: usize,
 }
 
 /// Where a unit is: its first line of 16, its slot's place in a warp, and the squares along lines and steps.
@@ -83,17 +85,16 @@ fn slot<'k>(g: Val<'k>, t: Val<'k>) -> Val<'k> {
 }
 
 impl<'f, 'k> Side<'f, 'k> {
-    #[track_caller]
     fn new(
         group: Group<'k>,
         element: Element<'f, 'k>,
         right: bool,
         [extent, depth]: [usize; 2],
     ) -> Option<Side<'f, 'k>> {
-        let k = group.lang();
+        let k = group.k;
         let mut found = (DType::F32, Access::Single);
         // Recorded once to see how it reads memory, and never run.
-        k.for_each(0usize, |line| {
+        let look = |line| {
             k.for_each(0usize, |step| {
                 let [line, step] = [line, step].map(|x| x * HELD);
                 let value = element(line, step);
@@ -106,7 +107,8 @@ impl<'f, 'k> Side<'f, 'k> {
                 };
                 found = (value.dtype(), access);
             });
-        });
+        };
+        group.phase("add_product", || k.for_each(0usize, look));
         let (dtype, access) = found;
         if !k.caps().mma.contains(dtype) {
             k.fail(format_args!("factors are {dtype}, of which there are no matrix instructions"));
@@ -117,9 +119,8 @@ impl<'f, 'k> Side<'f, 'k> {
         let units = (slots / access.slots()).div_ceil(group.threads());
         let storage = group.scratch_of(&[2 * slots], Type::vector(dtype, HELD as u8));
         let ty = Type { dtype, lanes: lanes as u8 };
-        let register = |_| k.emit(|s| s.b.alloc(Space::Register, ty, 1));
-        let registers = (0..units).map(|_| (0..loads).map(register).collect()).collect();
-        Some(Side { group, element, right, extent, depth, dtype, access, storage, registers })
+        let registers = k.emit(|s| s.b.alloc(Space::Register, ty, (units * loads) as u32));
+        Some(Side { group, element, right, extent, depth, dtype, access, storage, registers, units })
     }
 
     fn slots(&self) -> usize {
@@ -127,13 +128,10 @@ impl<'f, 'k> Side<'f, 'k> {
     }
 
     /// The number of the thread's unit of a turn.
-    #[track_caller]
     fn number(&self, turn: usize) -> Val<'k> {
-        let number = self.group.number().unwrap_or_else(|| self.group.lang().index(0));
-        number.cast(DType::I32) + turn * self.group.threads()
+        self.group.thread().cast(DType::I32) + turn * self.group.threads()
     }
 
-    #[track_caller]
     fn unit(&self, turn: usize) -> Unit<'k> {
         let mut rest = self.number(turn);
         let mut next = |n: usize| {
@@ -162,58 +160,55 @@ impl<'f, 'k> Side<'f, 'k> {
     }
 
     /// Loads a block of steps from one on, which end at another if that is not certain.
-    #[track_caller]
     fn bring(&self, first: Val<'k>, end: Option<Val<'k>>) {
-        let k = self.group.lang();
+        let k = self.group.k;
         let element = |line: Val<'k>, step: Val<'k>| {
             let value = (self.element)(line, step);
             end.map_or(value, |end| k.masked(step.lt(end), value))
         };
-        for (turn, unit) in self.registers.iter().enumerate() {
+        let (loads, _) = self.access.loads();
+        for turn in 0..self.units {
             let at = self.unit(turn);
             let line = k.as_index(at.lines * SIDE + at.first);
             let step = first + k.as_index(at.steps * SIDE + at.place[1] * 4);
-            for (i, &register) in unit.iter().enumerate() {
+            for i in 0..loads {
                 let value = match self.access {
                     Access::Steps => k.lanes(4, step, &|step| element(line + 2 * i, step)),
                     Access::Lines => k.lanes(8, line, &|line| element(line, step + i)),
                     Access::Single => element(line + i / 4 * 2, step + i % 4).value,
                 };
                 k.emit(|s| {
-                    let zero = s.b.index(0);
-                    s.b.store(register, zero, value)
+                    let place = s.b.index((turn * loads + i) as i64);
+                    s.b.store(self.registers, place, value)
                 });
             }
         }
     }
 
     /// The index of the first slot of a block.
-    #[track_caller]
     fn half(&self, block: Val<'k>) -> Val<'k> {
         block.cast(DType::I32) % 2 * self.slots()
     }
 
     /// A slot, as the 16 lines with this number have it.
-    #[track_caller]
     fn turned(&self, slot: Val<'k>, lines: Val<'k>) -> Val<'k> {
         if self.access == Access::Lines { slot.binary(BinaryOp::Xor, lines % 4) } else { slot }
     }
 
     /// Stores the block that was brought.
-    #[track_caller]
     fn leave(&self, block: Val<'k>) {
-        let k = self.group.lang();
+        let k = self.group.k;
         let half = self.half(block);
         let units = self.slots() / self.access.slots();
-        for (turn, unit) in self.registers.iter().enumerate() {
+        for turn in 0..self.units {
             let store = || {
                 let at = self.unit(turn);
                 let square = half + (at.steps * (self.extent / SIDE) + at.lines) * WARP;
                 for i in 0..self.access.slots() {
                     let slot = self.turned(slot(at.place[0] + i, at.place[1]), at.lines);
-                    let held = self.held(unit, i);
+                    let held = self.held(turn, i);
                     let place = square + slot;
-                    k.touch(&self.storage, Touch::Write);
+                    k.touch(&self.storage, Touched::WRITTEN);
                     k.emit(|s| s.b.store(self.storage.storage(), place.value, held));
                 }
             };
@@ -226,63 +221,55 @@ impl<'f, 'k> Side<'f, 'k> {
     }
 
     /// The elements of a slot of a unit.
-    #[track_caller]
-    fn held(&self, unit: &[Value], slot: usize) -> Value {
-        let ty = Type::scalar(self.dtype);
-        self.group.lang().emit(|s| {
-            let zero = s.b.index(0);
-            let scratch = s.b.alloc(Space::Register, ty, HELD as u32);
-            for i in 0..HELD {
-                // The line, 0 or 1 of the slot's two, and the step.
-                let element = if self.right { i } else { mma::left_order(i) };
-                let (line, step) = (element / 4, element % 4);
-                let (from, lane) = match self.access {
-                    Access::Steps => (line, step),
-                    Access::Lines => (step, 4 * (slot / 2) + slot % 2 + 2 * line),
-                    Access::Single => (element, 0),
-                };
-                let mut x = s.b.load(unit[from], zero);
-                if s.b.ty(x).is_vector() {
-                    x = s.b.emit(Op::Extract { x, lane: lane as u8 }, ty);
-                }
-                let place = s.b.index(i as i64);
-                s.b.store(scratch, place, x);
+    fn held(&self, turn: usize, slot: usize) -> Value {
+        let (ty, (loads, _)) = (Type::scalar(self.dtype), self.access.loads());
+        self.group.k.gather(ty, HELD, &|s, i| {
+            // The line, 0 or 1 of the slot's two, and the step.
+            let element = if self.right { i } else { mma::left_order(i) };
+            let (line, step) = (element / 4, element % 4);
+            let (load, lane) = match self.access {
+                Access::Steps => (line, step),
+                Access::Lines => (step, 4 * (slot / 2) + slot % 2 + 2 * line),
+                Access::Single => (element, 0),
+            };
+            let place = s.b.index((turn * loads + load) as i64);
+            let x = s.b.load(self.registers, place);
+            match s.b.ty(x).is_vector() {
+                true => s.b.emit(Op::Extract { x, lane: lane as u8 }, ty),
+                false => x,
             }
-            s.b.load_vector(scratch, zero, HELD as u8)
         })
     }
 
     /// The elements that the thread multiplies of 16 lines and 16 steps of a block.
-    #[track_caller]
     fn square(&self, half: Val<'k>, lines: Val<'k>, steps: usize) -> Value {
         let lane = self.number(0) % WARP;
         let slot = self.turned(slot(lane / 4, lane % 4), lines);
         let place = half + (lines + steps * (self.extent / SIDE)) * WARP + slot;
-        let k = self.group.lang();
-        k.touch(&self.storage, Touch::Read);
+        let k = self.group.k;
+        k.touch(&self.storage, Touched::READ);
         k.emit(|s| s.b.load(self.storage.storage(), place.value))
     }
 }
 
 impl<'k> Matrix<'k> {
     /// Adds the product of factors that are brought by blocks.
-    #[track_caller]
     pub(super) fn multiply_squares(
         &self,
-        (start, end): (Val<'k>, Val<'k>),
+        (start, len): (Val<'k>, Val<'k>),
         left: Element<'_, 'k>,
         right: Element<'_, 'k>,
     ) {
-        let (Layout::Squares { of_warp }, k) = (self.layout, self.group.lang()) else { return };
-        let len = end - start;
+        let (Layout::Squares { of_warp }, k) = (self.handle.layout, self.group.k) else {
+            return;
+        };
         let known = len.literal().and_then(|n| usize::try_from(n.to_i64()).ok());
         let depth = known.map_or(STEPS, |n| n.next_multiple_of(SIDE).clamp(SIDE, DEPTH));
         let depth = if depth.is_power_of_two() { depth } else { SIDE };
-        let end = known.is_none_or(|n| n % depth != 0).then_some(end);
+        let end = known.is_none_or(|n| n % depth != 0).then_some(start + len);
         let side = |element, right: bool| {
-            let extent = self.shape[usize::from(right)];
-            self.group
-                .phase("add_product", || Side::new(self.group, element, right, [extent, depth]))
+            let extent = self.shape()[usize::from(right)];
+            Side::new(self.group, element, right, [extent, depth])
         };
         let (Some(left), Some(right)) = (side(left, false), side(right, true)) else { return };
         let sides = [left, right];
@@ -315,13 +302,10 @@ impl<'k> Matrix<'k> {
     }
 
     /// Adds the product of a matrix that threads hold, converted to a dtype, and a factor that is brought by blocks.
-    #[track_caller]
     pub(super) fn multiply_held(&self, matrix: &Matrix<'k>, dtype: DType, right: Element<'_, 'k>) {
-        let (k, steps) = (self.group.lang(), matrix.shape[1]);
+        let (k, steps) = (self.group.k, matrix.shape()[1]);
         let depth = steps.min(DEPTH);
-        let extent = self.shape[1];
-        let side =
-            self.group.phase("add_product", || Side::new(self.group, right, true, [extent, depth]));
+        let side = Side::new(self.group, right, true, [self.shape()[1], depth]);
         let Some(side) = side else { return };
         let block = |n: usize| k.index(n as i64);
         let bring = |n: usize| side.bring(block(n * depth), None);
@@ -348,15 +332,14 @@ impl<'k> Matrix<'k> {
     }
 
     /// Adds the products of a block: of the left factor there are the squares of the warp by row of squares and step.
-    #[track_caller]
     fn multiply_block(
         &self,
         right: &Side<'_, 'k>,
         block: Val<'k>,
         left: &dyn Fn(usize, usize) -> Value,
     ) {
-        let Layout::Squares { of_warp } = self.layout else { return };
-        let (k, columns) = (self.group.lang(), self.shape[1] / SIDE);
+        let Layout::Squares { of_warp } = self.handle.layout else { return };
+        let (k, columns) = (self.group.k, self.shape()[1] / SIDE);
         let Some(row) = mma::row(right.dtype) else { return };
         let half = right.half(block);
         for step in 0..right.depth / SIDE {
@@ -365,13 +348,13 @@ impl<'k> Matrix<'k> {
                 let lines = k.index(j as i64).cast(DType::I32);
                 let b = right.square(half, lines, step);
                 for (i, &a) in a.iter().enumerate() {
-                    let part = self.parts[i * columns + j];
+                    let storage = self.handle.storage;
                     k.emit(|s| {
-                        let zero = s.b.index(0);
-                        let c = s.b.load_vector(part, zero, HELD as u8);
+                        let place = s.b.index(((i * columns + j) * HELD) as i64);
+                        let c = s.b.load_vector(storage, place, HELD as u8);
                         let ty = s.b.ty(c);
                         let sum = s.b.emit(Op::Mma { row, a, b, c }, ty);
-                        s.b.store(part, zero, sum)
+                        s.b.store(storage, place, sum)
                     });
                 }
             }
@@ -379,39 +362,25 @@ impl<'k> Matrix<'k> {
     }
 
     /// A square that the thread holds, in the order of a left factor.
-    #[track_caller]
     fn as_left(&self, square: usize, dtype: DType) -> Value {
-        let part = self.parts[square];
-        self.group.lang().emit(|s| {
-            let scratch = s.b.alloc(Space::Register, s.b.ty(part), HELD as u32);
-            for i in 0..HELD {
-                let from = s.b.index(mma::left_order(i) as i64);
-                let (x, to) = (s.b.load(part, from), s.b.index(i as i64));
-                s.b.store(scratch, to, x);
-            }
-            let zero = s.b.index(0);
-            let all = s.b.load_vector(scratch, zero, HELD as u8);
-            s.b.cast(dtype, all)
-        })
+        let MatrixHandle { storage, dtype: ty, .. } = self.handle;
+        let all = self.group.k.gather(Type::scalar(ty), HELD, &|s, i| {
+            let from = s.b.index((square * HELD + mma::left_order(i)) as i64);
+            s.b.load(storage, from)
+        });
+        self.group.k.emit(|s| s.b.cast(dtype, all))
     }
 }
 
 impl Lang {
     /// A value, or zero where a condition does not hold; of an element of an argument by a guard.
-    #[track_caller]
     pub(super) fn masked<'k>(&'k self, inside: Val<'k>, value: Val<'k>) -> Val<'k> {
         let Op::Load { order, buf, index } = value.op() else { return inside.select(value, 0) };
-        let digits = {
-            let places = &self.state.borrow().places;
-            places.iter().rfind(|place| place.access == value.value).map(|x| x.digits.clone())
-        };
+        let digits = self.state.borrow().digits(value.value).cloned();
         let Some(digits) = digits else { return inside.select(value, 0) };
         self.val(|s| {
             let index = s.b.guard(index, inside.value);
-            let ty = s.b.ty(value.value);
-            let access = s.b.push(Op::Load { order, buf, index }, ty);
-            s.places.push(super::Place { access, digits });
-            access
+            s.access(Op::Load { order, buf, index }, s.b.ty(value.value), digits)
         })
     }
 }

@@ -331,11 +331,11 @@ fn handles_are_of_the_same_arrays() {
         let recorded = record("handles", &setting(&caps, &[DType::F32]), |k: &Lang| {
             let n = k.size("n");
             let x = k.input("x", [n, n]).handle();
-            let y = k.output_filled_of("y", &[n], DType::F32, Scalar::from(1.0)).handle();
+            let y = k.output_filled("y", [n], DType::F32, Scalar::from(1.0)).handle();
             assert!(k.group().is_none());
             k.groups([n], 64, |_, [i]| {
                 let (group, row) = (k.group().unwrap(), k.array_of(&x).row(i).handle());
-                let of_group = group.shared_of_shape(&[1], DType::F32);
+                let of_group = group.shared([1], DType::F32);
                 group.each(1, |at| of_group.set(at, k.array_of(&row).at(i)));
                 k.array_of(&y).set(i, of_group.at(0));
                 assert!(i.is_nonnegative() && (i * 2 + n % 3).is_nonnegative());
@@ -367,7 +367,7 @@ fn ranks_are_stable_and_lists_hold_what_was_appended() {
         let recorded = record("ranks", &setting(&caps, &[DType::I32]), ranks).unwrap();
         for (n, shuffle) in [(1, None), (100, None), (333, Some(3))] {
             let x: Vec<f64> = (0..n).map(|i| (i * 37 % 11 % 8) as f64).collect();
-            let y = run(&recorded, &[n as i64], &[x.clone()], &options(&caps, shuffle));
+            let y = run(&recorded, &[n as i64], std::slice::from_ref(&x), &options(&caps, shuffle));
             let mut order: Vec<usize> = (0..n).collect();
             order.sort_by_key(|&i| x[i] as i64);
             for (place, &i) in order.iter().enumerate() {

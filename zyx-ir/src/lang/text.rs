@@ -22,7 +22,7 @@
 
 use super::{Argument, Fill, Recorded, Role, SMALL, Site, SizeExpr};
 use crate::dtype::DType;
-use crate::ir::{Access, Kernel, ParseError, verify};
+use crate::ir::{Kernel, ParseError, verify};
 use crate::ops::BinaryOp;
 use std::fmt;
 use std::str::FromStr;
@@ -166,12 +166,7 @@ impl<'a> Header<'a> {
         if rank == 0 && extents != [SizeExpr::Literal(1)] {
             return Err("the extent of an argument without axes is 1".to_owned());
         }
-        let access = match role {
-            Role::Input => Access::Read,
-            Role::Output => Access::Write,
-            Role::Filled(_) | Role::Scratch | Role::Cut => Access::ReadWrite,
-        };
-        if info.access != access {
+        if info.access != role.access() {
             return Err("its buffer has another access than its role".to_owned());
         }
         let shape = extents[..rank].to_vec();

@@ -38,7 +38,7 @@ fn random(seed: u64) -> Recorded {
     let recorded = record(&format!("random {seed}"), &setting, |k: &Lang| {
         let [n, m] = k.sizes(["n", "columns of x"]);
         let x = k.input("x", [n, m]);
-        let factor = k.input_of("factor", &[]);
+        let factor = k.input("factor", ());
         let sums = k.output("sums", [n], dtype);
         let more = 1 + numbers[0] as i64 % 3;
         let wide = k.output("wide", [(n + more) * 2, m], dtype);

@@ -3,32 +3,29 @@
 //! A thread keeps elements of few rows, and the threads that share a row are neighbours, so what is found of each row ([`Rows`])
 //! is exchanged among few. Matrices of one number of rows have the same rows in each thread, however many columns they have.
 
+use super::Lang;
 use super::array::Array;
 use super::control::Span;
 use super::group::Group;
+use super::handle::{MatrixHandle, RowsHandle};
+use super::squares::Element;
 use super::value::{Operand, Val};
-use super::{Lang, State};
 use crate::dtype::DType;
 use crate::ir::mma::{HELD, SIDE, WARP};
-use crate::ir::{ShuffleKind, Space, Type, Value};
+use crate::ir::{LoopKind, Space, Type};
 use crate::ops::BinaryOp;
 
-/// Steps of a product that are staged at once.
-const DEPTH: usize = 32;
+/// Steps of a product that are staged at once, without matrix instructions.
+const DEPTH: usize = 16;
 /// Threads that share a row of a matrix without matrix instructions.
 const SHARING: usize = 16;
 
 /// Which elements a thread has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// One thread has all.
-    Whole,
     /// Threads in a grid of so many rows and columns: a thread has as many rows as there are for each row of the grid, side by side,
-    /// and every so-manieth column.
+    /// and every so-manieth column. One thread is a grid of one row and one column.
     Grid { rows: usize, columns: usize },
-    /// The same, where a loop over the elements of a thread is better than all of them one by one: few threads have
-    /// many.
-    Loops { rows: usize, columns: usize },
     /// Each warp has so many squares of sixteen rows, as matrix instructions hold them.
     Squares { of_warp: usize },
 }
@@ -37,84 +34,93 @@ pub(super) enum Layout {
 #[derive(Debug)]
 pub struct Matrix<'k> {
     pub(super) group: Group<'k>,
-    pub(super) shape: [usize; 2],
-    pub(super) dtype: DType,
-    pub(super) layout: Layout,
-    /// Storage of a thread: one for all elements, or one for each row and column, or square.
-    pub(super) parts: Vec<Value>,
+    pub(super) handle: MatrixHandle,
 }
 
 /// A value for each row of a [`Matrix`].
 #[derive(Clone, Debug)]
 pub struct Rows<'k> {
     pub(super) group: Group<'k>,
-    pub(super) n: usize,
-    pub(super) layout: Layout,
-    /// Storage for one row each, or for all that the thread has.
-    pub(super) parts: Vec<Array<'k>>,
+    pub(super) handle: RowsHandle,
 }
 
 /// An element of a matrix that a thread has.
 struct Held<'k> {
     at: [Val<'k>; 2],
-    /// Its storage, and where in that.
-    part: Value,
+    /// Where it is in the storage of the thread.
     place: Val<'k>,
     /// Which of the rows that the thread has.
-    row: Row<'k>,
-}
-
-/// Which of the rows that a thread has: known when the kernel is recorded, or by a counter.
-#[derive(Clone, Copy)]
-enum Row<'k> {
-    Known(usize),
-    Counted(Val<'k>),
+    row: Val<'k>,
 }
 
 impl Layout {
     fn of(group: Group<'_>, [rows, columns]: [usize; 2], squares: bool) -> Layout {
         let threads = group.threads();
         let warps = threads / WARP;
-        if threads == 1 {
-            return Layout::Whole;
-        }
         if squares && warps > 0 && rows % (SIDE * warps) == 0 && columns % SIDE == 0 {
             return Layout::Squares { of_warp: rows / SIDE / warps };
         }
         let of_rows = rows.min((threads / SHARING).max(1));
-        let columns_of_grid = threads / of_rows;
-        match group.lang().caps().has_few_threads() {
-            true => Layout::Loops { rows: of_rows, columns: columns_of_grid },
-            false => Layout::Grid { rows: of_rows, columns: columns_of_grid },
+        Layout::Grid { rows: of_rows, columns: threads / of_rows }
+    }
+
+    /// Rows that a thread has, and elements of each.
+    fn extents(self, [rows, columns]: [usize; 2]) -> [usize; 2] {
+        match self {
+            Layout::Grid { rows: r, columns: c } => [rows / r, columns.div_ceil(c)],
+            Layout::Squares { of_warp } => [2 * of_warp, columns * HELD / (2 * SIDE)],
         }
     }
 
-    /// The grid, if there is one.
-    fn grid(self) -> Option<(usize, usize)> {
+    /// Threads that share a row, which are neighbours.
+    fn sharing(self) -> usize {
         match self {
-            Layout::Grid { rows, columns } | Layout::Loops { rows, columns } => {
-                Some((rows, columns))
-            }
-            Layout::Whole | Layout::Squares { .. } => None,
+            Layout::Grid { columns, .. } => columns,
+            Layout::Squares { .. } => 4,
         }
     }
 
-    /// Rows of a thread.
-    fn rows(self, all: usize) -> usize {
-        match self {
-            Layout::Whole => all,
-            Layout::Grid { rows, .. } | Layout::Loops { rows, .. } => all / rows,
-            Layout::Squares { of_warp } => 2 * of_warp,
+    /// Calls `visit` for each point of a space of a thread: for literal coordinates one by one, so that the elements of its storage
+    /// are registers, but in loops where few threads have many.
+    fn visit<'k, const N: usize>(
+        self,
+        group: Group<'k>,
+        extents: [usize; N],
+        visit: &dyn Fn([Val<'k>; N]),
+    ) {
+        let k = group.k;
+        if let (Layout::Grid { .. }, true) = (self, group.prefers_loops()) {
+            let alone = group.threads() == 1;
+            let kind = if alone { LoopKind::Parallel } else { LoopKind::Serial };
+            let extents = extents.map(|n| k.index(n as i64));
+            return k.each_in_loops(&extents, kind, |at| visit(std::array::from_fn(|i| at[i])));
+        }
+        for number in 0..extents.iter().product() {
+            visit(digits(number, extents).map(|x| k.index(x as i64)));
         }
     }
 }
 
+/// The coordinates of a number in a space.
+fn digits<const N: usize>(number: usize, extents: [usize; N]) -> [usize; N] {
+    let (mut rest, mut at) = (number, extents);
+    for (at, extent) in at.iter_mut().zip(extents).rev() {
+        (*at, rest) = (rest % extent, rest / extent);
+    }
+    at
+}
+
 impl<'k> Group<'k> {
+    /// Whether a loop over the elements of a thread is better than all of them one by one.
+    fn prefers_loops(self) -> bool {
+        self.threads() == 1 || self.k.caps().has_few_threads()
+    }
+
     /// A matrix of zeros. Extents are powers of two. Of a kernel with inputs that are factors of matrix instructions, a matrix
     /// of `f32` has such products alone.
     #[track_caller]
     pub fn matrix(self, shape: [usize; 2], dtype: DType) -> Matrix<'k> {
-        let k = self.lang();
+        let k = self.k;
         if !shape.iter().all(|n| n.is_power_of_two()) {
             k.fail(format_args!("a matrix of {shape:?}: extents are powers of two"));
         }
@@ -122,158 +128,111 @@ impl<'k> Group<'k> {
         let halves = k.setting.inputs.iter().any(|input| k.caps().mma.contains(*input));
         let squares = dtype == DType::F32 && halves;
         let layout = Layout::of(self, shape, squares);
-        let [rows, columns] = shape;
-        let (n, len) = match layout {
-            Layout::Whole => (1, rows * columns),
-            Layout::Grid { rows: r, columns: c } => (rows / r * columns.div_ceil(c), 1),
-            Layout::Loops { rows: r, columns: c } => (1, rows / r * columns.div_ceil(c)),
-            Layout::Squares { of_warp } => (of_warp * columns / SIDE, HELD),
-        };
-        let part = |s: &mut State| s.b.alloc(Space::Register, Type::scalar(dtype), len as u32);
-        let parts = k.emit(|s| (0..n).map(|_| part(s)).collect());
-        let matrix = Matrix { group: self, shape, dtype, layout, parts };
+        let len: usize = layout.extents(shape).iter().product();
+        let ty = Type::scalar(dtype);
+        let storage = Array::own(k, Space::Register, ty, &[len]).storage();
+        let handle = MatrixHandle { shape, dtype, layout, storage };
+        let matrix = Matrix { group: self, handle };
         matrix.fill(0);
         matrix
     }
 
-    /// A value for each row of a matrix of so many rows, which has such a layout as `like`.
-    #[track_caller]
-    fn rows_like(self, n: usize, layout: Layout, dtype: DType) -> Rows<'k> {
-        let k = self.lang();
-        let parts = match layout {
-            Layout::Whole | Layout::Loops { .. } => {
-                vec![Array::own(k, Space::Register, Type::scalar(dtype), &[layout.rows(n)])]
-            }
-            layout => {
-                let one = |_| Array::own(k, Space::Register, Type::scalar(dtype), &[1]);
-                (0..layout.rows(n)).map(one).collect()
-            }
-        };
-        Rows { group: self, n, layout, parts }
+    /// A value for each of so many rows of a thread.
+    fn rows(self, len: usize, layout: Layout, dtype: DType) -> Rows<'k> {
+        let array = Array::own(self.k, Space::Register, Type::scalar(dtype), &[len]);
+        Rows { group: self, handle: RowsHandle { len, layout, storage: array.storage() } }
     }
 }
 
 impl<'k> Matrix<'k> {
     /// Its extents.
     pub fn shape(&self) -> [usize; 2] {
-        self.shape
+        self.handle.shape
     }
 
     /// The dtype of its elements.
     pub fn dtype(&self) -> DType {
-        self.dtype
+        self.handle.dtype
     }
 
     fn k(&self) -> &'k Lang {
-        self.group.lang()
+        self.group.k
     }
 
-    /// Calls `visit` for each element that a thread has: in a loop if one thread has all.
-    #[track_caller]
+    /// Rows that a thread has, and elements of each.
+    fn extents(&self) -> [usize; 2] {
+        self.handle.layout.extents(self.handle.shape)
+    }
+
+    /// Calls `visit` for each element that a thread has.
     fn held(&self, visit: &dyn Fn(Held<'k>)) {
-        let (k, [rows, columns]) = (self.k(), self.shape);
-        let thread = self.group.number();
-        let thread = || thread.unwrap_or_else(|| k.index(0));
-        match self.layout {
-            Layout::Whole => k.each_in_loops(
-                &[k.index(rows as i64), k.index(columns as i64)],
-                crate::ir::LoopKind::Parallel,
-                |at| {
-                    let place = at[0] * columns + at[1];
-                    let row = Row::Counted(at[0]);
-                    visit(Held { at: [at[0], at[1]], part: self.parts[0], place, row });
-                },
-            ),
-            Layout::Grid { rows: r, columns: c } => {
-                let (mine, each) = (rows / r, columns.div_ceil(c));
-                let [row, column] = [thread() / c * mine, thread() % c];
-                for (i, part) in self.parts.iter().enumerate() {
-                    let at = [row + i / each, column + i % each * c];
-                    let row = Row::Known(i / each);
-                    let held = Held { at, part: *part, place: k.index(0), row };
+        let (k, layout, [_, columns]) = (self.k(), self.handle.layout, self.handle.shape);
+        let (thread, [mine, each]) = (self.group.thread(), self.extents());
+        match layout {
+            Layout::Grid { columns: c, .. } => {
+                let [row, column] = [thread / c * mine, thread % c];
+                layout.visit(self.group, [mine, each], &|[i, j]| {
+                    let at = [row + i, column + j * c];
+                    let visit = || visit(Held { at, place: i * each + j, row: i });
                     // Fewer columns than threads.
-                    if columns < c {
-                        k.when(at[1].lt(columns), || visit(held));
-                    } else {
-                        visit(held);
-                    }
-                }
-            }
-            Layout::Loops { rows: r, columns: c } => {
-                let (mine, each) = (rows / r, columns.div_ceil(c));
-                let [row, column] = [thread() / c * mine, thread() % c];
-                k.for_each(mine, |i| {
-                    k.for_each(each, |j| {
-                        let at = [row + i, column + j * c];
-                        let held = Held {
-                            at,
-                            part: self.parts[0],
-                            place: i * each + j,
-                            row: Row::Counted(i),
-                        };
-                        if columns < c {
-                            k.when(at[1].lt(columns), || visit(held));
-                        } else {
-                            visit(held);
-                        }
-                    });
+                    if columns < c { k.when(at[1].lt(columns), visit) } else { visit() }
                 });
             }
             Layout::Squares { of_warp } => {
-                let [warp, lane] = [thread() / WARP, thread() % WARP];
+                let [warp, lane] = [thread / WARP, thread % WARP];
                 let [line, quarter] = [lane / 4, lane % 4];
                 let top = warp * (of_warp * SIDE) + line / 2 * 4 + line % 2;
-                let squares = columns / SIDE;
-                for (number, part) in self.parts.iter().enumerate() {
-                    let [i, j] = [number / squares, number % squares];
-                    for element in 0..HELD {
-                        let row = top + (i * SIDE + element / 4 * 2);
-                        let column = quarter * 4 + (j * SIDE + element % 4);
-                        let place = k.index(element as i64);
-                        let row_of = Row::Known(2 * i + element / 4);
-                        visit(Held { at: [row, column], part: *part, place, row: row_of });
-                    }
+                for number in 0..mine * each {
+                    let [i, j, of_row, element] =
+                        digits(number, [of_warp, columns / SIDE, 2, HELD / 2]);
+                    let at = [top + (i * SIDE + of_row * 2), quarter * 4 + (j * SIDE + element)];
+                    let [place, row] = [number, 2 * i + of_row].map(|x| k.index(x as i64));
+                    visit(Held { at, place, row });
                 }
             }
         }
     }
 
-    #[track_caller]
     fn get(&self, held: &Held<'k>) -> Val<'k> {
-        self.k().val(|s| s.b.load(held.part, held.place.value))
+        self.k().val(|s| s.b.load(self.handle.storage, held.place.value))
     }
 
-    #[track_caller]
     fn put(&self, held: &Held<'k>, value: Val<'k>) {
-        let k = self.k();
-        if value.dtype() != self.dtype {
-            k.fail(format_args!("a {} in a matrix of {}: cast it", value.dtype(), self.dtype));
+        let (k, dtype, storage) = (self.k(), self.handle.dtype, self.handle.storage);
+        if value.dtype() != dtype {
+            k.fail(format_args!("a {} in a matrix of {dtype}: cast it", value.dtype()));
             return;
         }
-        k.stores_to(held.part);
-        k.emit(|s| s.b.store(held.part, held.place.value, value.value));
+        k.stores_to(storage);
+        k.emit(|s| s.b.store(storage, held.place.value, value.value));
+    }
+
+    /// Calls `visit` for each element that a thread has, with its coordinates, what it is, and the values of its row.
+    fn elements(
+        &self,
+        what: &str,
+        rows: &[&Rows<'k>],
+        visit: &dyn Fn(&Held<'k>, Val<'k>, &[Val<'k>]),
+    ) {
+        let visit = |held: Held<'k>| {
+            let value = self.get(&held);
+            visit(&held, value, &parts_of(rows, held.row));
+        };
+        self.k().primitive(|| self.group.phase(what, || self.held(&visit)));
     }
 
     /// Makes all elements one value.
     #[track_caller]
     pub fn fill(&self, value: impl Operand<'k>) {
         let k = self.k();
-        let value = value.val(k, self.dtype);
+        let value = value.val(k, self.dtype());
         k.primitive(|| self.group.phase("fill", || self.held(&|held| self.put(&held, value))));
     }
 
     /// Replaces each element: `f` gets its coordinates and what it is.
     #[track_caller]
     pub fn map(&self, f: impl Fn([Val<'k>; 2], Val<'k>) -> Val<'k>) {
-        let k = self.k();
-        k.primitive(|| {
-            self.group.phase("map", || {
-                self.held(&|held| {
-                    let old = self.get(&held);
-                    self.put(&held, k.of_program(|| f(held.at, old)));
-                });
-            });
-        });
+        self.replace("map", &[], &|at, old, _| f(at, old));
     }
 
     /// As [`Matrix::map`], with the values of the element's row.
@@ -293,15 +252,18 @@ impl<'k> Matrix<'k> {
         rows: &[&Rows<'k>],
         f: &dyn Fn([Val<'k>; 2], Val<'k>, &[Val<'k>]) -> Val<'k>,
     ) {
-        let k = self.k();
-        k.primitive(|| {
-            self.group.phase("map_rows", || {
-                self.held(&|held| {
-                    let old = self.get(&held);
-                    let of_row = parts_of(rows, held.row);
-                    self.put(&held, k.of_program(|| f(held.at, old, &of_row)));
-                });
-            });
+        self.replace("map_rows", rows, f);
+    }
+
+    #[track_caller]
+    fn replace(
+        &self,
+        what: &str,
+        rows: &[&Rows<'k>],
+        f: &dyn Fn([Val<'k>; 2], Val<'k>, &[Val<'k>]) -> Val<'k>,
+    ) {
+        self.elements(what, rows, &|held, old, of_row| {
+            self.put(held, self.k().of_program(|| f(held.at, old, of_row)));
         });
     }
 
@@ -318,26 +280,19 @@ impl<'k> Matrix<'k> {
     /// As [`Matrix::each`], of any number of values of a row.
     #[track_caller]
     pub fn each_of(&self, rows: &[&Rows<'k>], f: &dyn Fn([Val<'k>; 2], Val<'k>, &[Val<'k>])) {
-        let k = self.k();
-        k.primitive(|| {
-            self.group.phase("each", || {
-                self.held(&|held| {
-                    let value = self.get(&held);
-                    let of_row = parts_of(rows, held.row);
-                    k.of_program(|| f(held.at, value, &of_row));
-                });
-            });
+        self.elements("each", rows, &|held, value, of_row| {
+            self.k().of_program(|| f(held.at, value, of_row));
         });
     }
 
     /// For each row the combination of its elements.
     #[track_caller]
     pub fn reduce_rows(&self, op: BinaryOp) -> Rows<'k> {
-        let k = self.k();
+        let (k, MatrixHandle { dtype, layout, .. }) = (self.k(), self.handle);
         k.primitive(|| {
-            let found = self.group.rows_like(self.shape[0], self.layout, self.dtype);
-            let Some(identity) = op.identity(self.dtype) else {
-                k.fail(format_args!("`{op}` has no neutral element on {}", self.dtype));
+            let found = self.group.rows(self.extents()[0], layout, dtype);
+            let Some(identity) = op.identity(dtype) else {
+                k.fail(format_args!("`{op}` has no neutral element on {dtype}"));
                 return found;
             };
             let identity = k.val(|s| s.b.constant(identity));
@@ -348,14 +303,17 @@ impl<'k> Matrix<'k> {
                     found.put(held.row, sum);
                 });
             });
-            let span = match self.layout {
-                Layout::Whole => 1,
-                Layout::Grid { columns, .. } | Layout::Loops { columns, .. } => columns,
-                Layout::Squares { .. } => 4,
-            };
-            found.combine(op, span);
+            found.combine(op);
             found
         })
+    }
+
+    /// A value for each of its rows, with the matrix's dtype, all `value`.
+    #[track_caller]
+    pub fn rows(&self, value: impl Operand<'k>) -> Rows<'k> {
+        let rows = self.group.rows(self.extents()[0], self.handle.layout, self.dtype());
+        rows.fill(value);
+        rows
     }
 
     /// Adds the product of two matrices, of which `left` tells the element of a row and a step, and `right` that of a step and a
@@ -368,31 +326,12 @@ impl<'k> Matrix<'k> {
         left: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
         right: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
     ) {
-        self.add_product_by(steps.bounds(self.k()), &left, &right);
-    }
-
-    #[track_caller]
-    fn add_product_by(
-        &self,
-        bounds: (Option<Val<'k>>, Val<'k>),
-        left: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
-        right: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
-    ) {
-        let k = self.k();
-        k.primitive(|| {
-            let start = bounds.0.unwrap_or_else(|| k.index(0));
-            let steps = (start, bounds.1);
-            let left = |i, step| k.of_program(|| left(i, step));
-            let right = |step, j| k.of_program(|| right(step, j));
-            match self.layout {
-                Layout::Whole => self.multiply_alone(steps, &left, &right),
-                Layout::Grid { .. } | Layout::Loops { .. } => {
-                    self.multiply_in_grid(steps, &left, &right);
-                }
-                Layout::Squares { .. } => {
-                    self.multiply_squares(steps, &left, &|j, step| right(step, j));
-                }
-            }
+        let (k, steps) = (self.k(), self.k().numbers(steps));
+        let left = |i, step| k.of_program(|| left(i, step));
+        let right = |j, step| k.of_program(|| right(step, j));
+        k.primitive(|| match self.handle.layout {
+            Layout::Grid { .. } => self.multiply_in_grid(steps, &left, &right),
+            Layout::Squares { .. } => self.multiply_squares(steps, &left, &right),
         });
     }
 
@@ -404,212 +343,149 @@ impl<'k> Matrix<'k> {
         dtype: DType,
         right: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
     ) {
-        self.add_product_with(matrix, dtype, &right);
-    }
-
-    #[track_caller]
-    fn add_product_with(
-        &self,
-        matrix: &Matrix<'k>,
-        dtype: DType,
-        right: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
-    ) {
         let k = self.k();
-        let [rows, steps] = matrix.shape;
-        k.primitive(|| {
-            let right = |step, j| k.of_program(|| right(step, j));
-            if let (Layout::Squares { .. }, true) = (self.layout, self.layout == matrix.layout) {
-                self.multiply_held(matrix, dtype, &|j, step| right(step, j));
-                return;
-            }
-            let staged = self.group.scratch(&[rows, steps], dtype);
-            matrix.group.phase("add_product_of", || {
-                matrix.held(&|held| staged.set(held.at, matrix.get(&held).cast(dtype)));
-            });
-            let steps = (k.index(0), k.index(steps as i64));
-            let left = |i, step| staged.at([i, step]);
-            match self.layout {
-                Layout::Whole => self.multiply_alone(steps, &left, &right),
-                _ => self.multiply_in_grid(steps, &left, &right),
-            }
-            self.group.give_back(&staged);
-        });
+        let right = |j, step| k.of_program(|| right(step, j));
+        k.primitive(|| self.multiply_matrix(matrix, dtype, &right));
     }
 
-    /// One thread multiplies.
-    #[track_caller]
-    fn multiply_alone(
-        &self,
-        (start, end): (Val<'k>, Val<'k>),
-        left: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
-        right: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
-    ) {
-        let (k, [rows, columns]) = (self.k(), self.shape);
-        let sums = Array::of_parts(k, self.parts[0], &[rows, columns]);
-        k.for_each(rows, |i| {
-            k.for_each(start..end, |step| {
-                let x = left(i, step).cast(self.dtype);
-                k.each_in_loops(&[k.index(columns as i64)], crate::ir::LoopKind::Parallel, |at| {
-                    let y = right(step, at[0]).cast(self.dtype);
-                    sums.set([i, at[0]], x.mul_add(y, sums.at([i, at[0]])));
-                });
-            });
+    fn multiply_matrix(&self, matrix: &Matrix<'k>, dtype: DType, right: Element<'_, 'k>) {
+        let (k, layout) = (self.k(), self.handle.layout);
+        if layout == matrix.handle.layout && matches!(layout, Layout::Squares { .. }) {
+            return self.multiply_held(matrix, dtype, right);
+        }
+        let staged = self.group.scratch(&matrix.shape(), dtype);
+        matrix.group.phase("add_product_of", || {
+            matrix.held(&|held| staged.set(held.at, matrix.get(&held).cast(dtype)));
         });
+        let steps = (k.index(0), k.index(matrix.shape()[1] as i64));
+        self.multiply_in_grid(steps, &|i, step| staged.at([i, step]), right);
+        self.group.give_back(&staged);
     }
 
-    /// Threads multiply what is staged in shared storage, each rows by columns of its own.
-    #[track_caller]
+    /// Threads multiply what is staged in shared storage, each rows by columns of its own. One thread stages nothing.
     fn multiply_in_grid(
         &self,
-        steps: (Val<'k>, Val<'k>),
-        left: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
-        right: &dyn Fn(Val<'k>, Val<'k>) -> Val<'k>,
+        (first, len): (Val<'k>, Val<'k>),
+        left: Element<'_, 'k>,
+        right: Element<'_, 'k>,
     ) {
-        let Some((r, c)) = self.layout.grid() else { return };
-        let (k, [rows, columns]) = (self.k(), self.shape);
-        let depth = DEPTH / 2;
+        let Layout::Grid { columns: c, .. } = self.handle.layout else { return };
+        let (k, group, [rows, columns]) = (self.k(), self.group, self.handle.shape);
+        let dtype = self.dtype();
+        if group.threads() == 1 {
+            let left = |i, step| left(i, step).cast(dtype);
+            let right = |j, step| right(j, step).cast(dtype);
+            return self.multiply_steps((first, len), &left, &right);
+        }
         // One more place in each row, so that rows begin at different banks.
-        let a = self.group.scratch(&[rows, depth + 1], self.dtype);
-        let b = self.group.scratch(&[depth, columns + 1], self.dtype);
-        let (mine, each) = (rows / r, columns.div_ceil(c));
-        let number = self.group.number().unwrap_or_else(|| k.index(0));
-        let [row, column] = [number / c * mine, number % c];
-        k.blocks(steps, depth, |first, inside| {
-            self.group.each([rows, depth], |[i, step]| {
-                a.set([i, step], masked(inside(step), left(i, first + step).cast(self.dtype)));
+        let a = group.scratch(&[rows, DEPTH + 1], dtype);
+        let b = group.scratch(&[DEPTH, columns + 1], dtype);
+        let (thread, mine) = (group.thread(), self.extents()[0]);
+        let [row, column] = [thread / c * mine, thread % c];
+        let whole = len.literal().is_some_and(|n| n.to_i64() % DEPTH as i64 == 0);
+        k.for_each(len.div_ceil(DEPTH), |block| {
+            let at = block * DEPTH;
+            let masked = |step: Val<'k>, value: Val<'k>| {
+                let value = value.cast(dtype);
+                if whole { value } else { (at + step).lt(len).select(value, 0) }
+            };
+            group.each([rows, DEPTH], |[i, step]| {
+                a.set([i, step], masked(step, left(i, first + at + step)));
             });
-            self.group.each([depth, columns], |[step, j]| {
-                b.set([step, j], masked(inside(step), right(first + step, j).cast(self.dtype)));
+            group.each([DEPTH, columns], |[step, j]| {
+                b.set([step, j], masked(step, right(j, first + at + step)));
             });
-            self.group.phase("add_product", || {
-                if let Layout::Loops { .. } = self.layout {
-                    let sums = Array::of_parts(k, self.parts[0], &[mine, each]);
-                    k.for_each(mine, |i| {
-                        k.for_each(depth, |step| {
-                            let x = a.at([row + i, step]);
-                            k.for_each(each, |j| {
-                                let y = b.at([step, column + j * c]);
-                                sums.set([i, j], x.mul_add(y, sums.at([i, j])));
-                            });
-                        });
-                    });
-                    return;
-                }
-                k.for_each(depth, |step| {
-                    let x: Vec<Val<'k>> = (0..mine).map(|i| a.at([row + i, step])).collect();
-                    let y: Vec<Val<'k>> = (0..each).map(|j| b.at([step, column + j * c])).collect();
-                    for (number, &part) in self.parts.iter().enumerate() {
-                        let sum = Array::of_parts(k, part, &[]);
-                        let (x, y) = (x[number / each], y[number % each]);
-                        sum.set((), x.mul_add(y, sum.at(())));
-                    }
-                });
+            group.phase("add_product", || {
+                let left = |i, step| a.at([row + i, step]);
+                let right = |j: Val<'k>, step| b.at([step, column + j * c]);
+                self.multiply_steps(k.numbers(DEPTH), &left, &right);
             });
         });
-        self.group.give_back(&a);
-        self.group.give_back(&b);
+        group.give_back(&a);
+        group.give_back(&b);
     }
-}
 
-/// The values of a row that the thread has.
-#[track_caller]
-fn parts_of<'k>(rows: &[&Rows<'k>], row: Row<'k>) -> Vec<Val<'k>> {
-    rows.iter().map(|rows| rows.part(row)).collect()
-}
-
-/// A value, or zero.
-fn masked<'k>(inside: Option<Val<'k>>, value: Val<'k>) -> Val<'k> {
-    match inside {
-        Some(inside) => inside.select(value, 0),
-        None => value,
-    }
-}
-
-impl Lang {
-    /// Blocks of a range of steps. The body gets the first step of each, and whether a step of the block is in the range, if that
-    /// is not certain.
-    #[track_caller]
-    fn blocks<'k>(
-        &'k self,
-        (start, end): (Val<'k>, Val<'k>),
-        depth: usize,
-        body: impl FnOnce(Val<'k>, &dyn Fn(Val<'k>) -> Option<Val<'k>>),
+    /// Adds products of the factors at so many steps, which are told by the numbers of rows and columns of the thread.
+    fn multiply_steps(
+        &self,
+        (first, len): (Val<'k>, Val<'k>),
+        left: Element<'_, 'k>,
+        right: Element<'_, 'k>,
     ) {
-        let len = end - start;
-        let whole = len.literal().is_some_and(|n| n.to_i64() % depth as i64 == 0);
-        self.for_each(len.div_ceil(depth), |block| {
-            let first = start + block * depth;
-            body(first, &|step| (!whole).then(|| (first + step).lt(end)));
-        });
-    }
-}
-
-impl<'k> Rows<'k> {
-    /// The value of a row that the thread has.
-    #[track_caller]
-    fn part(&self, row: Row<'k>) -> Val<'k> {
-        match row {
-            Row::Known(row) => self.parts[row].at(0),
-            Row::Counted(row) => self.parts[0].at(row),
-        }
-    }
-
-    #[track_caller]
-    fn put(&self, row: Row<'k>, value: Val<'k>) {
-        match row {
-            Row::Known(row) => self.parts[row].set(0, value),
-            Row::Counted(row) => self.parts[0].set(row, value),
-        }
-    }
-
-    /// Calls `visit` for each row that the thread has, in a loop if these are one storage.
-    #[track_caller]
-    fn held(&self, visit: &dyn Fn(Row<'k>)) {
-        let (k, n) = (self.group.lang(), self.layout.rows(self.n));
-        match self.layout {
-            Layout::Whole | Layout::Loops { .. } => {
-                k.each_in_loops(&[k.index(n as i64)], crate::ir::LoopKind::Parallel, |at| {
-                    visit(Row::Counted(at[0]))
-                })
-            }
-            Layout::Grid { .. } | Layout::Squares { .. } => {
-                (0..n).for_each(|row| visit(Row::Known(row)));
-            }
-        }
-    }
-
-    /// Combines what the threads that share rows have.
-    #[track_caller]
-    fn combine(&self, op: BinaryOp, span: usize) {
-        let (k, group) = (self.group.lang(), self.group);
-        let Some(number) = group.number().filter(|_| span > 1) else { return };
-        if group.lanes() >= span {
-            group.phase("reduce_rows", || {
-                self.held(&|row| {
-                    let mut value = self.part(row);
-                    let mut by = span / 2;
-                    while by > 0 {
-                        let other = k.shuffle(ShuffleKind::Xor, value, k.index(by as i64));
-                        value = value.binary(op, other);
-                        by /= 2;
-                    }
-                    self.put(row, value);
+        let (k, [rows, columns]) = (self.k(), self.extents());
+        let sums = Array::of_parts(k, self.handle.storage, &[rows, columns]);
+        let add = |at: [Val<'k>; 2], x: Val<'k>, y| sums.set(at, x.mul_add(y, sums.at(at)));
+        if self.group.prefers_loops() {
+            k.for_each(rows, |i| {
+                k.for_each(len, |at| {
+                    let step = first + at;
+                    let x = left(i, step);
+                    k.for_each(columns, |j| add([i, j], x, right(j, step)));
                 });
             });
             return;
         }
-        let (dtype, threads) = (self.parts[0].dtype(), group.threads());
-        let all = group.scratch(&[self.layout.rows(self.n) * threads], dtype);
-        let number_of = |row: Row<'k>| match row {
-            Row::Known(row) => k.index(row as i64),
-            Row::Counted(row) => row,
-        };
+        k.for_each(len, |at| {
+            let step = first + at;
+            let factors = |n: usize, factor: Element<'_, 'k>| -> Vec<Val<'k>> {
+                (0..n).map(|i| factor(k.index(i as i64), step)).collect()
+            };
+            let (x, y) = (factors(rows, left), factors(columns, right));
+            for (i, &x) in x.iter().enumerate() {
+                for (j, &y) in y.iter().enumerate() {
+                    add([i, j].map(|i| k.index(i as i64)), x, y);
+                }
+            }
+        });
+    }
+}
+
+/// The values of a row that the thread has.
+fn parts_of<'k>(rows: &[&Rows<'k>], row: Val<'k>) -> Vec<Val<'k>> {
+    rows.iter().map(|rows| rows.part(row)).collect()
+}
+
+impl<'k> Rows<'k> {
+    fn k(&self) -> &'k Lang {
+        self.group.k
+    }
+
+    fn array(&self) -> Array<'k> {
+        Array::of_parts(self.k(), self.handle.storage, &[self.handle.len])
+    }
+
+    /// The value of a row that the thread has.
+    fn part(&self, row: Val<'k>) -> Val<'k> {
+        self.array().at(row)
+    }
+
+    fn put(&self, row: Val<'k>, value: Val<'k>) {
+        self.array().set(row, value);
+    }
+
+    /// Calls `visit` for each row that the thread has.
+    fn held(&self, visit: &dyn Fn(Val<'k>)) {
+        self.handle.layout.visit(self.group, [self.handle.len], &|[row]| visit(row));
+    }
+
+    /// Combines what the threads that share rows have.
+    fn combine(&self, op: BinaryOp) {
+        let (k, group, span) = (self.k(), self.group, self.handle.layout.sharing());
+        let Some(number) = group.number().filter(|_| span > 1) else { return };
+        if group.lanes() >= span {
+            group.phase("reduce_rows", || {
+                self.held(&|row| self.put(row, k.combine_lanes(op, self.part(row), span)));
+            });
+            return;
+        }
+        let threads = group.threads();
+        let all = group.scratch(&[self.handle.len * threads], self.array().dtype());
         group.phase("reduce_rows", || {
-            self.held(&|row| all.set(number_of(row) * threads + number, self.part(row)));
+            self.held(&|row| all.set(row * threads + number, self.part(row)));
         });
         group.phase("reduce_rows", || {
             self.held(&|row| {
-                let first = number_of(row) * threads + number / span * span;
+                let first = row * threads + number / span * span;
                 let sum =
                     k.fold(1..span, all.at(first), |sum, i| sum.binary(op, all.at(first + i)));
                 self.put(row, sum);
@@ -635,15 +511,13 @@ impl<'k> Rows<'k> {
         others: &[&Rows<'k>],
         f: &dyn Fn(Val<'k>, &[Val<'k>]) -> Val<'k>,
     ) -> Rows<'k> {
-        let k = self.group.lang();
+        let k = self.k();
         k.primitive(|| {
-            let new = self.group.rows_like(self.n, self.layout, self.parts[0].dtype());
-            self.group.phase("map", || {
-                self.held(&|row| {
-                    let of_row = parts_of(others, row);
-                    let value = self.part(row);
-                    new.put(row, k.of_program(|| f(value, &of_row)));
-                });
+            let RowsHandle { len, layout, .. } = self.handle;
+            let new = self.group.rows(len, layout, self.array().dtype());
+            new.fill_by("map", &|row| {
+                let (value, of_row) = (self.part(row), parts_of(others, row));
+                k.of_program(|| f(value, &of_row))
             });
             new
         })
@@ -652,30 +526,19 @@ impl<'k> Rows<'k> {
     /// Takes over the values of others: what a loop carries.
     #[track_caller]
     pub fn set(&self, others: &Rows<'k>) {
-        self.group.lang().primitive(|| {
-            self.group.phase("set", || {
-                self.held(&|row| self.put(row, others.part(row)));
-            });
-        });
+        self.fill_by("set", &|row| others.part(row));
     }
 
     /// Makes all of them one value.
     #[track_caller]
     pub fn fill(&self, value: impl Operand<'k>) {
-        let k = self.group.lang();
-        let value = value.val(k, self.parts[0].dtype());
-        k.primitive(|| {
-            self.group.phase("fill", || self.held(&|row| self.put(row, value)));
-        });
+        let value = value.val(self.k(), self.array().dtype());
+        self.fill_by("fill", &|_| value);
     }
-}
 
-impl<'k> Matrix<'k> {
-    /// A value for each of its rows, with the matrix's dtype, all `value`.
     #[track_caller]
-    pub fn rows(&self, value: impl Operand<'k>) -> Rows<'k> {
-        let rows = self.group.rows_like(self.shape[0], self.layout, self.dtype);
-        rows.fill(value);
-        rows
+    fn fill_by(&self, what: &str, value: &dyn Fn(Val<'k>) -> Val<'k>) {
+        let fill = || self.held(&|row| self.put(row, value(row)));
+        self.k().primitive(|| self.group.phase(what, fill));
     }
 }

@@ -40,24 +40,17 @@ fn literal(k: &Lang, x: Scalar, dtype: DType) -> Val<'_> {
 }
 
 macro_rules! literals {
-    ($($ty:ty)*) => {$(
+    ($($ty:ident as $scalar:ident,)*) => {$(
         impl<'k> Operand<'k> for $ty {
             #[track_caller]
             fn val(self, k: &'k Lang, dtype: DType) -> Val<'k> {
-                literal(k, Scalar::from(self), dtype)
+                literal(k, Scalar::from(self as $scalar), dtype)
             }
         }
     )*};
 }
 
-literals!(i32 i64 u32 f32 f64 bool);
-
-impl<'k> Operand<'k> for usize {
-    #[track_caller]
-    fn val(self, k: &'k Lang, dtype: DType) -> Val<'k> {
-        literal(k, Scalar::from(self as i64), dtype)
-    }
-}
+literals!(i32 as i32, i64 as i64, u32 as u32, usize as i64, f32 as f32, f64 as f64, bool as bool,);
 
 macro_rules! operators {
     ($($trait:ident $method:ident $op:ident;)*) => {$(

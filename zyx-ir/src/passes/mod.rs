@@ -42,6 +42,7 @@ pub mod peel;
 pub mod property_tests;
 pub mod rebuild;
 pub mod redirect;
+pub(crate) mod registers;
 #[cfg(any(test, feature = "testing"))]
 pub mod samples;
 pub mod simplify;

@@ -143,7 +143,7 @@ impl Variance {
                 }
                 // A guard marks an access; as a number it would have to be copied, too.
                 op if !matches!(op, Op::Guard { .. }) && uses_guard(k, op) => return None,
-                op => self.pure_form(k, v, op),
+                op => pure_form(k, v, op, &mut |x| self.form(x)),
             };
             self.forms[i - self.first] = form;
         }
@@ -163,32 +163,6 @@ impl Variance {
             index = inner;
         }
         if self.form(index) == Form::Uniform && !rewritten { Form::Uniform } else { Form::Varying }
-    }
-
-    /// The form of a pure op's result.
-    fn pure_form(&self, k: &Kernel, v: Value, op: Op) -> Form {
-        if let Op::Guard { index, .. } = op {
-            return self.form(index);
-        }
-        if op.operands().all(|x| self.form(x) == Form::Uniform) {
-            return Form::Uniform;
-        }
-        if !k.ty(v).dtype.is_int() || k.ty(v).is_vector() {
-            return Form::Varying;
-        }
-        let stride = |x: Value| self.form(x).stride();
-        let stride = match op {
-            Op::Cast { x } if k.ty(x).dtype.is_int() => {
-                let narrows = k.ty(v).dtype.bits() <= k.ty(x).dtype.bits();
-                stride(x).filter(|_| narrows)
-            }
-            op => slope(k, op, stride),
-        };
-        match stride {
-            Some(0) => Form::Uniform,
-            Some(s) => Form::Linear(s),
-            None => Form::Varying,
-        }
     }
 
     /// Whether no two iterations store to one element (as far as the index tells: iterations of a
@@ -279,6 +253,31 @@ pub(crate) fn slope(
         }
         Op::Unary { op: UnaryOp::Neg, x } => form(x)?.scaled(-1).map(|sum| sum.coefficient(())),
         _ => None,
+    }
+}
+
+/// The form of a pure op's result, by those of its operands.
+pub(crate) fn pure_form(k: &Kernel, v: Value, op: Op, form: &mut dyn FnMut(Value) -> Form) -> Form {
+    if let Op::Guard { index, .. } = op {
+        return form(index);
+    }
+    if op.operands().all(|x| form(x) == Form::Uniform) {
+        return Form::Uniform;
+    }
+    if !k.ty(v).dtype.is_int() || k.ty(v).is_vector() {
+        return Form::Varying;
+    }
+    let stride = match op {
+        Op::Cast { x } if k.ty(x).dtype.is_int() => {
+            let narrows = k.ty(v).dtype.bits() <= k.ty(x).dtype.bits();
+            form(x).stride().filter(|_| narrows)
+        }
+        op => slope(k, op, |x| form(x).stride()),
+    };
+    match stride {
+        Some(0) => Form::Uniform,
+        Some(s) => Form::Linear(s),
+        None => Form::Varying,
     }
 }
 

@@ -132,13 +132,13 @@ impl PyLang {
 
     /// The next input, in the dtype of the tensor that the caller gives.
     fn input(&self, name: &str, shape: Any<'_, '_>) -> Object {
-        self.declare(shape, &mut |step, shape| step.k.input_of(name, shape))
+        self.declare(shape, &mut |step, shape| step.k.input(name, shape))
     }
 
     /// A result, each element of which is stored at most once.
     fn output(&self, name: &str, shape: Any<'_, '_>, dtype: DTypeArg) -> Object {
         let dtype = dtype.or(DType::F32);
-        self.declare(shape, &mut |step, shape| step.k.output_of(name, shape, dtype))
+        self.declare(shape, &mut |step, shape| step.k.output(name, shape, dtype))
     }
 
     /// A result all elements of which are `fill` before the kernel runs.
@@ -157,7 +157,7 @@ impl PyLang {
         self.declare(shape, &mut |step, shape| {
             let fill = fill.and_then(|fill| fill.val(step.k, dtype).literal());
             let fill = fill.unwrap_or(Scalar::from_i64(dtype, 0));
-            step.k.output_filled_of(name, shape, dtype, fill)
+            step.k.output_filled(name, shape, dtype, fill)
         })
     }
 
@@ -169,7 +169,7 @@ impl PyLang {
     /// Memory of zeros that only the kernel sees.
     fn scratch(&self, name: &str, shape: Any<'_, '_>, dtype: DTypeArg) -> Object {
         let dtype = dtype.or(DType::F32);
-        self.declare(shape, &mut |step, shape| step.k.scratch_of(name, shape, dtype))
+        self.declare(shape, &mut |step, shape| step.k.scratch(name, shape, dtype))
     }
 
     /// Runs the function once for each point of a space, in any order and at the same time.
@@ -251,7 +251,7 @@ impl PyLang {
     fn var(&self, init: Any<'_, '_>, dtype: Option<DTypeArg>) -> Object {
         self.record(init.py(), &mut |step| {
             let init = step.value(init, dtype.map(|dtype| dtype.or(DType::F32)))?;
-            let array = step.k.array_of_shape(&[], init.dtype());
+            let array = step.k.array([], init.dtype());
             array.set((), init);
             PyVar(PyArray { recording: self.0, handle: array.handle() }).into_py_any(step.py)
         })
@@ -260,7 +260,7 @@ impl PyLang {
     /// Storage of one thread, not initialised.
     fn array(&self, shape: Any<'_, '_>, dtype: DTypeArg) -> Object {
         let (extents, dtype) = (extents(shape)?, dtype.or(DType::F32));
-        self.record(shape.py(), &mut |step| step.array(&step.k.array_of_shape(&extents, dtype)))
+        self.record(shape.py(), &mut |step| step.array(&step.k.array(&extents, dtype)))
     }
 
     /// A value of a dtype: of a number, or of another value by conversion.
