@@ -180,7 +180,11 @@ impl Batch {
                 match expr {
                     None => drop(self.known.insert(tensor.id(), (tensor, None))),
                     Some(expr) => {
-                        let sources: Vec<Tensor> = expr.srcs.iter().flatten().cloned().collect();
+                        let mut sources: Vec<Tensor> =
+                            expr.srcs.iter().flatten().cloned().collect();
+                        if let Op::Within(check) = &expr.op {
+                            sources.extend(check.cut_of_kernel().cloned());
+                        }
                         stack.push((tensor, Some(expr)));
                         stack.extend(sources.into_iter().map(|source| (source, None)));
                     }

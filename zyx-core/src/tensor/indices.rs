@@ -38,6 +38,14 @@ pub(crate) struct Flagged {
     pub(crate) number: Tensor,
 }
 
+impl Check {
+    /// The number that is not 0 if the driver ended loops of the user kernel whose result this checks.
+    pub(crate) fn cut_of_kernel(&self) -> Option<&Tensor> {
+        let flagged = self.flagged.as_ref().filter(|x| x.flag.note.kernel.is_some())?;
+        Some(&flagged.number)
+    }
+}
+
 impl PartialEq for Check {
     fn eq(&self, other: &Check) -> bool {
         std::ptr::eq(self, other)
@@ -175,10 +183,10 @@ impl Tensor {
         check: &Check,
         all: impl FnOnce(&Tensor) -> Result<Tensor>,
     ) -> Result<Option<Tensor>> {
-        let Some(flagged) = check.flagged.as_ref().filter(|x| x.flag.note.kernel.is_some()) else {
+        let (Some(cut), Some(flagged)) = (check.cut_of_kernel(), &check.flagged) else {
             return Ok(None);
         };
-        let numbers = all(&flagged.number)?;
+        let numbers = all(cut)?;
         let numbers = numbers.reshape_unchecked([numbers.numel()].into());
         Ok(Some(self.flagged(flagged.flag.note.clone(), numbers)))
     }
