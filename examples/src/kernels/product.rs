@@ -8,7 +8,7 @@ pub fn product() -> Kernel {
         let x = k.input("x", [m, depth]);
         let w = k.input("w", [depth, n]);
         let y = k.output("y", [m, n], x.dtype());
-        let tiles = if k.caps().mma.contains(x.dtype()) { [128, 64, 32] } else { [64, 32, 128] };
+        let tiles = if k.caps().multiprocessors() > 0 { [128, 64, 32] } else { [32, 64, 128] };
         let (rows, columns) = (k.parameter("rows", &tiles), k.parameter("columns", &tiles));
         let sums = if x.dtype().bits() == 64 { x.dtype() } else { F32 };
         k.groups([m.div_ceil(rows), n.div_ceil(columns)], 128, |g, [i, j]| {

@@ -110,11 +110,13 @@ fn segments(dtype: DType, device: &Device) -> Result<()> {
 
 fn products(dtype: DType, device: &Device) -> Result<()> {
     let product = gallery::product::product();
-    for [m, n, depth] in [[1, 1, 1], [65, 40, 33]] {
+    // Drivers for CPUs take seconds for each kernel. Rows of whole vectors have a program of their own on GPUs.
+    let is_gpu = device.caps().multiprocessors() > 0;
+    let sizes = [[1, 1, 1], [65, 40, 33], [24, 40, 48], [130, 264, 72]];
+    for [m, n, depth] in sizes.into_iter().take(if is_gpu { 4 } else { 2 }) {
         let (x, w) = (numbers(&[m, depth], dtype, device)?, numbers(&[depth, n], dtype, device)?);
-        // Drivers for CPUs take a second for each kernel.
-        let others = if dtype == DType::F32 { 2 } else { 1 };
-        for product in [&product, &product.with_parameter("rows", 32)].into_iter().take(others) {
+        let others = if is_gpu { 2 } else { 1 };
+        for product in [&product, &product.with_parameter("rows", 64)].into_iter().take(others) {
             close("product", &product.call(&[&x, &w])?, &wide(&x).matmul(&wide(&w))?)?;
         }
     }

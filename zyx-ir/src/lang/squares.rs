@@ -120,7 +120,18 @@ impl<'f, 'k> Side<'f, 'k> {
         let storage = group.scratch_of(&[2 * slots], Type::vector(dtype, HELD as u8));
         let ty = Type { dtype, lanes: lanes as u8 };
         let registers = k.emit(|s| s.b.alloc(Space::Register, ty, (units * loads) as u32));
-        Some(Side { group, element, right, extent, depth, dtype, access, storage, registers, units })
+        Some(Side {
+            group,
+            element,
+            right,
+            extent,
+            depth,
+            dtype,
+            access,
+            storage,
+            registers,
+            units,
+        })
     }
 
     fn slots(&self) -> usize {

@@ -69,8 +69,7 @@ impl PyGroup {
     /// Storage that all threads of the group see, not initialised.
     fn shared(&self, shape: Any<'_, '_>, dtype: DTypeArg) -> Object {
         let (extents, dtype) = (extents(shape)?, dtype.or(DType::F32));
-        self.0
-            .record(shape.py(), &mut |step| step.array(&of(step)?.shared(&extents, dtype)))
+        self.0.record(shape.py(), &mut |step| step.array(&of(step)?.shared(&extents, dtype)))
     }
 
     /// A matrix of zeros, spread over the threads. Extents are powers of two.
