@@ -35,7 +35,7 @@ const COMPILER: &[Layer] = &[
     ("codegen", &["caps", "dtype", "error", "ir", "ops", "scalar"]),
     ("tune", &["caps", "dtype", "ir", "ops", "passes", "scalar", "threads"]),
     // The language that kernels are written in. It clears away what its guards leave behind.
-    ("lang", &["caps", "dtype", "ir", "ops", "passes", "scalar"]),
+    ("lang", &["affine", "caps", "dtype", "ir", "ops", "passes", "scalar"]),
     ("prepare", &["caps", "error", "ir", "legalize", "tune"]),
     // For the suites alone.
     ("testing", &["ir"]),
@@ -62,8 +62,10 @@ const CORE: &[Layer] = &[
             "error",
             "hal",
             "ir",
+            "lang",
             "legalize",
             "lru",
+            "ops",
             "passes",
             "prepare",
             "reference",

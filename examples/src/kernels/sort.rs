@@ -30,15 +30,17 @@ pub fn sort() -> Kernel {
         k.limit(cols, MAX_KEYS);
         let x = k.input("x", [rows, cols]);
         let y = k.output("y", [rows, cols], x.dtype());
-        k.groups([rows], 128, |g, [row]| {
-            let keys = [0, 1].map(|_| g.shared([MAX_KEYS], U32));
-            g.each(cols, |i| keys[0].set(i, key(x.at([row, i]))));
-            for pass in 0..32 / BITS {
-                let [from, to] = [pass % 2, (pass + 1) % 2].map(|i| &keys[i as usize]);
-                let digit = |i| from.at(i).binary(Shr, pass * BITS);
-                g.rank(cols, BITS, digit, |i, place| to.set(place, from.at(i)));
-            }
-            g.each(cols, |i| y.set([row, i], number(keys[0].at(i), x.at([row, i]))));
+        // Drivers for CPUs gain nothing by threads.
+        let threads = if k.caps().multiprocessors() > 0 { 128 } else { 1 };
+        k.groups([rows], threads, |g, [row]| {
+            let keys = g.shared([2, MAX_KEYS], U32);
+            g.each(cols, |i| keys.set((0, i), key(x.at([row, i]))));
+            k.for_each(32 / BITS as usize, |pass| {
+                let [from, to] = [pass % 2, (pass + 1) % 2];
+                let digit = |i| keys.at([from, i]).binary(Shr, (pass * BITS as i64).cast(U32));
+                g.rank(cols, BITS, digit, |i, at| keys.set([to, at], keys.at([from, i])));
+            });
+            g.each(cols, |i| y.set([row, i], number(keys.at((0, i)), x.at([row, i]))));
         });
     })
 }
