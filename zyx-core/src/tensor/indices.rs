@@ -159,10 +159,10 @@ impl Tensor {
 
     /// This result of a user kernel, which is wrong if `cut` is not 0: the driver ended loops of the kernel early. It is an error
     /// when the result is read.
+    /// The note is of the call.
     #[track_caller]
-    pub(crate) fn unless_cut(&self, kernel: &str, cut: &Tensor) -> Tensor {
-        let kernel = Some(kernel.into());
-        let note = Note { kernel, ..self.device().note_of(Location::caller(), None) };
+    pub(crate) fn unless_cut(&self, kernel: &str, cut: &Tensor, note: &Note) -> Tensor {
+        let note = Note { kernel: Some(kernel.into()), ..note.clone() };
         let number = cut.reshape_unchecked([cut.numel()].into()).cast(DType::I64);
         self.flagged(note, number)
     }

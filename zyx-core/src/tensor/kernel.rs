@@ -413,9 +413,10 @@ impl Kernel {
                 _ => outputs.push(y),
             }
         }
+        let note = device.note_of(Location::caller(), None);
         let outputs = outputs.into_iter().enumerate().map(|(number, y)| {
             let y = match &cut {
-                Some(cut) => y.unless_cut(&self.0.name, cut),
+                Some(cut) => y.unless_cut(&self.0.name, cut, &note),
                 None => y,
             };
             self.with_rule(y, inputs, number)
