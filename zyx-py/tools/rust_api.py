@@ -205,6 +205,7 @@ DEVICE_ELSEWHERE = {
     "submit": "tensors submit",
     "litmus": "kernels in Python have no look-back yet",
     "progress": "kernels in Python have no look-back yet",
+    "register_pass": "passes are Rust",
     "raw_program": "kernels of one backend are given in Rust",
     "raw_languages": "kernels of one backend are given in Rust",
     "set_call_site": "set by each call",
