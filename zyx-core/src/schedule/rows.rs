@@ -28,9 +28,13 @@ pub struct Operation<'a> {
 
 type Applies = dyn for<'a> Fn(&Operation<'a>, &Caps) -> Option<Vec<Operation<'a>>> + Send + Sync;
 
-/// A registered kernel.
+type CallFor =
+    dyn Fn(&Device, &[(DType, Shape)], (DType, &Shape)) -> Result<KernelCall> + Send + Sync;
+
+/// A registered kernel, by what calls it: programs that register none are not linked with the language.
 pub(super) struct Row {
-    kernel: Kernel,
+    name: String,
+    call_for: Box<CallFor>,
     applies: Box<Applies>,
 }
 
@@ -39,7 +43,7 @@ pub(super) type Rows = Arc<[Arc<Row>]>;
 
 impl Row {
     pub(super) fn name(&self) -> &str {
-        self.kernel.name()
+        &self.name
     }
 }
 
@@ -145,7 +149,13 @@ impl Device {
         if kernel.is_elementwise() {
             return error("functions of elements are operations of tensors: use `Kernel::new`");
         }
-        let row = Row { kernel: kernel.clone(), applies: Box::new(applies) };
+        let (name, kernel) = (kernel.name().to_owned(), kernel.clone());
+        let call_for = Box::new(
+            move |device: &Device, inputs: &[(DType, Shape)], result: (DType, &Shape)| {
+                kernel.call_for(device, inputs, result)
+            },
+        );
+        let row = Row { name, call_for, applies: Box::new(applies) };
         match self.attachment::<PlanCache>().add_row(row) {
             true => Ok(()),
             false => error("another row has this name"),
@@ -215,9 +225,7 @@ fn matched(row: &Row, graph: &Graph, id: NodeId, device: &Device) -> Option<Repl
     }
     let call = match inputs.is_empty() || !inputs.iter().all(is_earlier) {
         true => Err("its inputs are not those of the operation".to_owned()),
-        false => row
-            .kernel
-            .call_for(device, &shapes, (graph.dtype(id), graph.shape(id)))
+        false => (row.call_for)(device, &shapes, (graph.dtype(id), graph.shape(id)))
             .map_err(|error| error.to_string()),
     };
     let warn = |reason: &String| {
