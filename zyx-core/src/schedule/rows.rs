@@ -150,11 +150,10 @@ impl Device {
             return error("functions of elements are operations of tensors: use `Kernel::new`");
         }
         let (name, kernel) = (kernel.name().to_owned(), kernel.clone());
-        let call_for = Box::new(
-            move |device: &Device, inputs: &[(DType, Shape)], result: (DType, &Shape)| {
+        let call_for =
+            Box::new(move |device: &Device, inputs: &[(DType, Shape)], result: (DType, &Shape)| {
                 kernel.call_for(device, inputs, result)
-            },
-        );
+            });
         let row = Row { name, call_for, applies: Box::new(applies) };
         match self.attachment::<PlanCache>().add_row(row) {
             true => Ok(()),
