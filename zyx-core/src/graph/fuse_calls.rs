@@ -123,7 +123,8 @@ impl Around<'_> {
                 new.take(region);
             }
         }
-        if new.gone.is_empty() {
+        // A value that is given to several arguments, one of which cannot compute it, is still needed.
+        if new.gone.is_empty() || new.inputs.iter().any(|x| new.gone.contains(x)) {
             return None;
         }
         new.call.recorded = Arc::new(recorded);
@@ -220,9 +221,12 @@ impl Around<'_> {
             else {
                 return None;
             };
-            Some((x, y, Arc::as_ptr(&call.recorded), call.scalars.clone()))
+            Some(((x, y, Arc::as_ptr(&call.recorded), call.scalars.clone()), call.output))
         };
-        id == other || of(id).is_some_and(|own| Some(own) == of(other))
+        // The same output of another node is that of another launch.
+        let is_other_output =
+            |(own, output)| of(other).is_some_and(|x| x.0 == own && x.1 != output);
+        id == other || of(id).is_some_and(is_other_output)
     }
 
     /// Operations as a function of a node, and of arguments of the graph.
@@ -262,5 +266,103 @@ impl Around<'_> {
         }
         let function = (b.finish(), result?);
         Some(Region { of: from, operations: region.to_vec(), function, arguments })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DTypeSet;
+    use crate::hal::Caps;
+    use crate::lang::{Lang, Setting, record};
+    use crate::ops::{BinaryOp, UnaryOp};
+    use crate::shape::Shape;
+
+    fn call(inputs: &[DType], caps: Caps, n: i64, write: fn(&Lang)) -> KernelCall {
+        let setting =
+            Setting { caps, inputs: inputs.to_vec(), aligned: true, ..Setting::default() };
+        let recorded = record("kernel", &setting, write).expect("it is right");
+        let size = |_| Some(n);
+        let scalars = recorded.scalars().iter().map(|x| x.eval(&size).expect("a size"));
+        let scalars = scalars.collect();
+        KernelCall {
+            recorded: Arc::new(recorded),
+            scalars,
+            arguments: Vec::new(),
+            output: 0,
+            raw: None,
+        }
+    }
+
+    /// Whether inputs of each call have the dtypes that its kernel loads.
+    fn loads_its_inputs(graph: &Graph) -> bool {
+        graph.ids().all(|id| {
+            let Some(call) = graph.call_of(id) else { return true };
+            let inputs = graph.inputs_of_kernel(id).into_iter().map(|x| graph.dtype(x));
+            inputs.eq(call.arguments(true).map(|(_, argument)| argument.dtype))
+        })
+    }
+
+    #[test]
+    fn a_value_that_one_argument_of_several_cannot_compute_stays() {
+        let mut caps = Caps::default();
+        (caps.simt, caps.max_local, caps.subgroup) = (true, 128, (32, 32));
+        caps.mma = DTypeSet::of(&[DType::F16]);
+        // One argument is loaded by single elements, the other by vectors of halves.
+        let call = call(&[DType::F16; 2], caps, 64, |k| {
+            let n = k.size("n");
+            let (x, w) = (k.input("x", [n, n]), k.input("w", [n, n]));
+            let y = k.output("y", [n, n], DType::F16);
+            k.groups([n.div_ceil(64)], 128, |g, [part]| {
+                let sums = g.matrix([64, 64], DType::F32);
+                let top = part * 64;
+                sums.add_product(
+                    n,
+                    |i, step| w.at_or([top + i, step], 0.0),
+                    |step, j| w.at_or([step, j], 0.0),
+                );
+                sums.each([], |[i, j], sum, []| {
+                    let (at, inside) = ([top + i, j], (top + i).lt(n) & j.lt(n));
+                    y.set_if(inside, at, sum.cast(DType::F16) + x.at_if(inside, at, 0.0));
+                });
+            });
+        });
+        let shape = Shape::from([64, 64]);
+        let mut graph = Graph::default();
+        let leaf = graph.push(Node::Leaf { slot: 0 }, DType::F32, shape.clone());
+        let half = graph.push(Node::Cast { x: leaf }, DType::F16, shape.clone());
+        let node = graph.call(call, &[half, half]);
+        let y = graph.push(node, DType::F16, shape);
+        graph.outputs.push(y);
+        let fused = fuse_calls(&graph);
+        assert!(fused.is_none_or(|fused| loads_its_inputs(&fused)));
+    }
+
+    #[test]
+    fn equal_calls_do_not_take_over_from_one_another() {
+        let call = call(&[DType::F32], Caps::default(), 8, |k| {
+            let n = k.size("n");
+            let (x, y) = (k.input("x", [n]), k.output("y", [n], DType::F32));
+            k.each(n, |i| y.set(i, x.at(i) * x.at(i)));
+        });
+        let shape = Shape::from([8]);
+        let mut graph = Graph::default();
+        let leaf = graph.push(Node::Leaf { slot: 0 }, DType::F32, shape.clone());
+        let x = graph.push(Node::Unary { op: UnaryOp::Neg, x: leaf }, DType::F32, shape.clone());
+        let [first, second] = [(); 2].map(|()| {
+            let node = graph.call(call.clone(), &[x]);
+            graph.push(node, DType::F32, shape.clone())
+        });
+        let one = graph.push(Node::Const { bits: 0 }, DType::F32, shape.clone());
+        let max = Node::Binary { op: BinaryOp::Max, x: first, y: one };
+        let max = graph.push(max, DType::F32, shape);
+        graph.outputs.extend([max, second]);
+        let fused = fuse_calls(&graph).expect("the maximum is part of the first call");
+        let [first, second] = [0, 1].map(|i| fused.outputs[i]);
+        assert_ne!(first, second);
+        // The second call is as it was, and its input is the negated leaf.
+        assert_eq!(fused.call_of(second), Some(&call));
+        let [input] = fused.inputs_of_kernel(second)[..] else { panic!("it has one input") };
+        assert!(matches!(fused.node(input), Node::Unary { op: UnaryOp::Neg, .. }));
     }
 }
