@@ -307,7 +307,7 @@ mod tests {
     fn a_value_that_one_argument_of_several_cannot_compute_stays() {
         let mut caps = Caps::default();
         (caps.simt, caps.max_local, caps.subgroup) = (true, 128, (32, 32));
-        caps.mma = DTypeSet::of(&[DType::F16]);
+        (caps.threads, caps.mma) = (1 << 16, DTypeSet::of(&[DType::F16]));
         // One argument is loaded by single elements, the other by vectors of halves.
         let call = call(&[DType::F16; 2], caps, 64, |k| {
             let n = k.size("n");

@@ -15,7 +15,7 @@ use crate::ir::mma::{HELD, SIDE, WARP};
 use crate::ir::{LoopKind, Space, Type};
 use crate::ops::BinaryOp;
 
-/// Steps of a product that are staged at once, without matrix instructions.
+/// Steps of a block that is staged in shared storage, without matrix instructions.
 const DEPTH: usize = 16;
 /// Threads that share a row of a matrix without matrix instructions.
 const SHARING: usize = 16;
@@ -362,7 +362,7 @@ impl<'k> Matrix<'k> {
         self.group.give_back(&staged);
     }
 
-    /// Threads multiply what is staged in shared storage, each rows by columns of its own. One thread stages nothing.
+    /// Threads multiply blocks that are staged in shared storage, each rows by columns of its own. One thread stages noing.
     fn multiply_in_grid(
         &self,
         (first, len): (Val<'k>, Val<'k>),
