@@ -362,7 +362,7 @@ impl<'k> Matrix<'k> {
         self.group.give_back(&staged);
     }
 
-    /// Threads multiply blocks that are staged in shared storage, each rows by columns of its own. One thread stages noing.
+    /// Threads multiply blocks that are staged in shared storage, each rows by columns of its own. One thread stages none.
     fn multiply_in_grid(
         &self,
         (first, len): (Val<'k>, Val<'k>),
