@@ -5,7 +5,7 @@
 //! not keep is in `EXCEPTIONS`, with what it takes instead and why; one that is kept after all must
 //! leave that list.
 
-use crate::robust::memory::open;
+use crate::harness::own_device;
 use std::sync::Arc;
 use zyx_core::hal::{Backend, Flash};
 use zyx_core::{Attention, DType, Device, DeviceKind, Result, Rng, Stats, Tensor, testing};
@@ -238,7 +238,7 @@ fn on_its_own<B: Backend>(
     backend: impl Fn() -> B,
     case: impl FnOnce(&Device, &mut Promises<'_>) -> Result<()>,
 ) {
-    let Some(device) = open(spec, test, backend) else { return };
+    let Some(device) = own_device(spec, test, backend) else { return };
     let mut promises = Promises { device: &device, broken: Vec::new() };
     let ran = case(&device, &mut promises);
     ran.unwrap_or_else(|error| panic!("{test} on {device}: {error}"));
@@ -446,7 +446,7 @@ pub fn steps_of_a_loop_share_programs<B: Backend>(spec: &str, backend: impl Fn()
         if first.caps().contracts {
             return Ok(());
         }
-        let other = open(spec, test, &backend).expect("it was there before");
+        let other = own_device(spec, test, &backend).expect("it was there before");
         let many = compiled(&other, 48)?;
         assert!(many < 2 * few, "{few} programs for 16 steps, {many} for 48");
         Ok(())
@@ -605,7 +605,7 @@ pub fn results_do_not_depend_on_earlier_sizes<B: Backend>(spec: &str, backend: i
             run(compute, 31, device)?;
             for &n in &sizes {
                 let got = run(compute, n, device)?;
-                let alone = open(spec, test, &backend).expect("it was there before");
+                let alone = own_device(spec, test, &backend).expect("it was there before");
                 let alone = run(compute, n, &alone)?;
                 let near = |(x, y): (&u32, &u32)| {
                     let (x, y) = (f32::from_bits(*x), f32::from_bits(*y));

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use zyx_core::hal::Backend;
 use zyx_core::{DType, Device, Runtime};
 
 /// The device of a backend, registered on first use; `None`, announced, if there is none.
@@ -38,6 +39,17 @@ pub fn device(spec: &str, test: &str, register: impl FnOnce(&Runtime)) -> Option
             None
         }
     }
+}
+
+/// A device that no other test uses, whose counters tell what this test did; `None`, announced, if there is none.
+///
+/// # Panics
+/// When the device is absent but required.
+pub fn own_device<B: Backend>(spec: &str, test: &str, backend: impl Fn() -> B) -> Option<Device> {
+    device(spec, test, |runtime| runtime.register(backend()))?;
+    let runtime = Runtime::default();
+    runtime.register(backend());
+    Some(runtime.device(spec).expect("it opened before"))
 }
 
 /// Whether the device stores elements of `dtype`; announced, like an absent device, if not.

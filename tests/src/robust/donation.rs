@@ -1,8 +1,8 @@
 //! Inputs that die give their memory to results: nobody can tell but by the memory that is used.
 
 use super::faulty::{Call, Faults, Faulty};
-use super::memory::open;
 use crate::generate::{Limits, Theme, program, program_of};
+use crate::harness::own_device;
 use crate::{Rng, harness, ladder};
 use zyx_core::hal::Backend;
 use zyx_core::{DType, Device, Param, Result, Runtime, Tensor};
@@ -14,7 +14,9 @@ use zyx_optim::{AdamOptions, AdamW, Optimizer};
 /// # Panics
 /// When an output differs in a bit, a held input changes, or memory is given that is held.
 pub fn random_programs_with_dying_inputs<B: Backend>(spec: &str, backend: impl Fn() -> B) {
-    let Some(device) = open(spec, "random_programs_with_dying_inputs", backend) else { return };
+    let Some(device) = own_device(spec, "random_programs_with_dying_inputs", backend) else {
+        return;
+    };
     let mut given = 0;
     let replaced = |seed: u64| program_of(Theme::Replaced, &mut Rng::new(seed), Limits::default());
     let seeds: Vec<u64> = ladder::chosen(0..ladder::count(40)).collect();
@@ -94,7 +96,9 @@ fn train(device: &Device, steps: usize, keep: &mut dyn FnMut(&AdamW)) -> Result<
 /// # Panics
 /// When the jobs differ in a bit, or the first needs as much memory.
 pub fn an_optimizers_state_stays_in_place<B: Backend>(spec: &str, backend: impl Fn() -> B) {
-    let Some(device) = open(spec, "an_optimizers_state_stays_in_place", backend) else { return };
+    let Some(device) = own_device(spec, "an_optimizers_state_stays_in_place", backend) else {
+        return;
+    };
     let steps = 6;
     let before = device.stats();
     let (found, peak) = train(&device, steps, &mut |_| ()).expect("with state that dies");
@@ -156,7 +160,7 @@ pub fn a_refused_launch_takes_nothing<B: Backend>(spec: &str, backend: impl Fn()
 /// # Panics
 /// When a thread sees another's numbers.
 pub fn threads_share_what_is_pending<B: Backend>(spec: &str, backend: impl Fn() -> B) {
-    let Some(device) = open(spec, "threads_share_what_is_pending", backend) else { return };
+    let Some(device) = own_device(spec, "threads_share_what_is_pending", backend) else { return };
     let n = 3000;
     for round in 0..ladder::count(30) {
         let start = round as f32;

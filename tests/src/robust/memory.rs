@@ -1,17 +1,9 @@
 //! Work that is larger than the device's memory, by a byte limit.
 
-use crate::harness;
+use crate::harness::own_device;
 use crate::rng::Rng;
 use zyx_core::hal::{Backend, DeviceError};
 use zyx_core::{DType, Device, Error, Param, Result, Runtime, Tensor};
-
-/// A device of its own for this test, `None` if there is none.
-pub(crate) fn open<B: Backend>(spec: &str, test: &str, backend: impl Fn() -> B) -> Option<Device> {
-    harness::device(spec, test, |runtime| runtime.register(backend()))?;
-    let runtime = Runtime::default();
-    runtime.register(backend());
-    Some(runtime.device(spec).expect("it opened before"))
-}
 
 /// Elements of a block: 16 MiB, or what an interpreter can do in a moment.
 fn elements(device: &Device) -> usize {
@@ -46,7 +38,7 @@ fn sums(device: &Device) -> Result<Vec<f32>> {
 /// When it does not finish with the result it has without a limit.
 pub fn what_exceeds_the_device_moves_to_the_host<B: Backend>(spec: &str, backend: impl Fn() -> B) {
     let test = "what_exceeds_the_device_moves_to_the_host";
-    let Some(device) = open(spec, test, backend) else { return };
+    let Some(device) = own_device(spec, test, backend) else { return };
     let expected = sums(&device).expect("without a limit");
     device.trim_memory();
     assert_eq!((device.stats().spills, device.stats().live_bytes), (0, 0));
@@ -102,7 +94,7 @@ pub fn plans_that_exceed_the_device_run_step_by_step<B: Backend>(
     backend: impl Fn() -> B,
 ) {
     let test = "plans_that_exceed_the_device_run_step_by_step";
-    let Some(device) = open(spec, test, backend) else { return };
+    let Some(device) = own_device(spec, test, backend) else { return };
     let expected = losses(&device).expect("without a limit");
     device.trim_memory();
     // Thirty-two matrices, of which eight fit.
@@ -123,7 +115,7 @@ pub fn plans_that_exceed_the_device_run_step_by_step<B: Backend>(
 /// When there is no error, when it says too little, or when the device does not go on.
 pub fn what_cannot_fit_is_an_error_with_a_table<B: Backend>(spec: &str, backend: impl Fn() -> B) {
     let test = "what_cannot_fit_is_an_error_with_a_table";
-    let Some(device) = open(spec, test, backend) else { return };
+    let Some(device) = own_device(spec, test, backend) else { return };
     let ones = |n: usize| Tensor::ones([n], DType::F32, &device);
     let (a, b) = (ones(3 << 10), ones(1 << 10));
     Tensor::realize_all([&a, &b]).expect("without a limit");
@@ -220,7 +212,7 @@ fn work(seed: u64, device: &Device) -> Result<()> {
 /// # Panics
 /// When a value is wrong, a thread is refused memory, or memory is left.
 pub fn threads_share_a_full_device<B: Backend>(spec: &str, backend: impl Fn() -> B) {
-    let Some(device) = open(spec, "threads_share_a_full_device", backend) else { return };
+    let Some(device) = own_device(spec, "threads_share_a_full_device", backend) else { return };
     let limit = 8 * N * DType::I32.size();
     device.set_memory_limit(Some(limit));
     std::thread::scope(|scope| {
@@ -243,7 +235,7 @@ pub fn threads_share_a_full_device<B: Backend>(spec: &str, backend: impl Fn() ->
 /// # Panics
 /// When it does not run at once again as soon as there is room.
 pub fn plans_that_had_no_room_recover<B: Backend>(spec: &str, backend: impl Fn() -> B) {
-    let Some(device) = open(spec, "plans_that_had_no_room_recover", backend) else { return };
+    let Some(device) = own_device(spec, "plans_that_had_no_room_recover", backend) else { return };
     let x = Tensor::iota(N, DType::I32, &device).contiguous();
     x.realize().expect("without a limit");
     // A sum is needed whole before anything can be computed from it: values are stored between.

@@ -1,7 +1,7 @@
 //! Random graphs on queues that keep to dependencies only, beside queues in order.
 
-use super::memory::open;
 use crate::generate::{Limits, program};
+use crate::harness::own_device;
 use crate::ladder::{chosen, count};
 use zyx_core::hal::Backend;
 use zyx_core::{Device, Result, Tensor};
@@ -32,8 +32,8 @@ pub fn any_order_gives_the_same_bits<B: Backend>(
     any_order: impl Fn() -> B,
 ) {
     let test = "any_order_gives_the_same_bits";
-    let Some(plain) = open(spec, test, in_order) else { return };
-    let Some(free) = open(spec, test, any_order) else { return };
+    let Some(plain) = own_device(spec, test, in_order) else { return };
+    let Some(free) = own_device(spec, test, any_order) else { return };
     let before = free.stats();
     for group in chosen(0..count(100) / TOGETHER) {
         let first = group * TOGETHER;

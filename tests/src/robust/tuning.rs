@@ -1,6 +1,6 @@
 //! Kernels that a search chose on a real driver compute what the heuristic's did.
 
-use super::memory::open;
+use crate::harness::own_device;
 use std::io::Write;
 use std::time::Duration;
 use zyx_core::hal::Backend;
@@ -24,7 +24,7 @@ fn results(device: &Device) -> Result<Vec<f32>> {
 /// When results differ by more than the rounding of a softmax, or a searched device compiles or
 /// searches again.
 pub fn tuned_kernels_compute_the_same<B: Backend>(spec: &str, backend: impl Fn() -> B) {
-    let Some(device) = open(spec, "tuned_kernels_compute_the_same", backend) else { return };
+    let Some(device) = own_device(spec, "tuned_kernels_compute_the_same", backend) else { return };
     let expected = results(&device).expect("untuned");
     let tuned = device.tune(Duration::from_millis(400)).expect("the search");
     for kernel in tuned {

@@ -3,7 +3,7 @@
 //! Each test starts its own binary again, several times with one empty folder for all caches, and
 //! reads what each process says of its counters.
 
-use super::memory::open;
+use crate::harness::own_device;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ fn part(device: &Device, part: &str) -> Result<()> {
 
 /// The device, if this process is to start others; does its part if it is one of those.
 fn is_first<B: Backend>(spec: &str, test: &str, backend: impl Fn() -> B) -> bool {
-    let Some(device) = open(spec, test, backend) else { return false };
+    let Some(device) = own_device(spec, test, backend) else { return false };
     let Ok(told) = std::env::var(PART) else { return true };
     part(&device, &told).expect("the kernels run");
     let stats = device.stats();
