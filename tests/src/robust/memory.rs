@@ -3,7 +3,7 @@
 use crate::harness::own_device;
 use crate::rng::Rng;
 use zyx_core::hal::{Backend, DeviceError};
-use zyx_core::{DType, Device, Error, Param, Result, Runtime, Tensor};
+use zyx_core::{DType, Device, Error, Param, Result, Tensor};
 
 /// Elements of a block: 16 MiB, or what an interpreter can do in a moment.
 fn elements(device: &Device) -> usize {
