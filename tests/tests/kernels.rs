@@ -63,10 +63,12 @@ fn operations_around_a_kernel_are_part_of_its_loads_and_stores() -> Result<()> {
     let (softmax, heat) = (gallery::softmax::softmax(), gallery::heat::heat(0.2));
     let (product, norm) = (gallery::product::product(), gallery::norm::rms_norm(1e-5));
     let (square, weight) = (numbers(&[31, 31], &device)?, numbers(&[31], &device)?);
-    Tensor::realize_all([&square, &weight])?;
+    let (column, one) = (numbers(&[9, 1], &device)?, numbers(&[1], &device)?);
+    let others = numbers(&[9, 31], &device)?;
+    Tensor::realize_all([&square, &weight, &column, &one, &others])?;
     type Program<'a> = &'a dyn Fn(&dyn Fn(Tensor) -> Result<Tensor>) -> Result<Tensor>;
     // With what is done to each value between operations: nothing, or computing it.
-    let programs: [(&str, u64, Program<'_>); 8] = [
+    let programs: [(&str, u64, Program<'_>); 15] = [
         ("scale and relu", 1, &|then| {
             let y = then(softmax.call(&[&x])?)?;
             Ok(y.mul(2.0)?.sub(0.1)?.relu())
@@ -94,6 +96,28 @@ fn operations_around_a_kernel_are_part_of_its_loads_and_stores() -> Result<()> {
         ("a function of itself", 1, &|then| {
             let y = then(norm.call(&[&x, &weight])?)?;
             y.sigmoid().mul(&y)
+        }),
+        ("a bias and a residual", 1, &|then| {
+            let y = then(product.call(&[&x, &square])?)?;
+            y.add(&weight)?.relu().add(&others)
+        }),
+        ("a scale of rows and one of all", 1, &|then| {
+            let y = then(softmax.call(&[&x])?)?;
+            y.mul(&column)?.mul(&one)?.cast(DType::F16).add(&half)
+        }),
+        ("a biased input", 1, &|then| norm.call(&[&then(x.add(&weight)?.mul(&column)?)?, &weight])),
+        ("an input with a biased border", 1, &|then| heat.call(&[&then(x.add(&column)?)?])),
+        ("what is computed for it", 2, &|then| {
+            let y = then(softmax.call(&[&x])?)?;
+            y.mul(then(others.sum_keepdim([1])?)?)
+        }),
+        ("what follows from it", 2, &|then| {
+            let y = then(softmax.call(&[&x])?)?;
+            y.sub(&then(y.max_keepdim([1])?)?)
+        }),
+        ("the sum of two calls", 2, &|then| {
+            let y = then(softmax.call(&[&x])?)?;
+            y.add(&then(heat.call(&[&x])?)?)
         }),
     ];
     for (name, launches, program) in programs {

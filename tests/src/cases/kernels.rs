@@ -144,9 +144,29 @@ fn attention(dtype: DType, device: &Device) -> Result<()> {
     Ok(())
 }
 
+/// What follows a call and what is before it, as part of it, is what it is by itself.
+fn around(dtype: DType, device: &Device) -> Result<()> {
+    let product = gallery::product::product();
+    for [m, n, depth] in [[33, 17, 9], [24, 40, 16]] {
+        let tensor = |shape: &[usize]| numbers(shape, dtype, device);
+        let (x, w) = (tensor(&[m, depth])?, tensor(&[depth, n])?);
+        let (bias, scale, rest) = (tensor(&[n])?, tensor(&[m, 1])?, tensor(&[m, n])?);
+        Tensor::realize_all([&x, &w, &bias, &scale, &rest])?;
+        let with = |y: &Tensor| y.add(&bias)?.relu().mul(&scale)?.sub(&rest);
+        let input = || x.mul(&scale);
+        let found = with(&product.call(&[&input()?, &w])?)?;
+        let apart = input()?;
+        apart.realize()?;
+        let apart = product.call(&[&apart, &w])?;
+        apart.realize()?;
+        close("around a product", &found, &with(&apart)?)?;
+    }
+    Ok(())
+}
+
 /// The gallery in a float dtype.
 pub fn gallery_in(device: &Device, dtype: DType) {
-    let cases = [rows, elements, stencil, segments, products, attention];
+    let cases = [rows, elements, stencil, segments, around, products, attention];
     // Drivers for CPUs take a minute for products, in dtypes that they compute in f32 all the same.
     let (caps, few) = (device.caps(), matches!(dtype, DType::F32 | DType::F16));
     let n = if caps.simt && caps.multiprocessors() == 0 && !few { 4 } else { cases.len() };

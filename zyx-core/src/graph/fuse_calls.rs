@@ -3,9 +3,9 @@
 use super::{Graph, KernelCall, Node, NodeId};
 use crate::dtype::DType;
 use crate::ir::Builder;
-use crate::lang::{Function, Role};
+use crate::lang::{Function, Further, Recorded, Role};
 use crate::scalar::Scalar;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ const MAX_OPERATIONS: usize = 16;
 const CHEAP: f32 = 4.0;
 
 /// The graph in which kernels do what elementwise operations of their inputs and outputs did; `None` if there are none.
-pub(crate) fn fuse_calls(graph: &Graph) -> Option<Graph> {
+pub(crate) fn fuse_calls(graph: &Graph, max_buffers: usize) -> Option<Graph> {
     graph.ids().find(|&id| matches!(graph.node(id), Node::Kernel { .. }))?;
     let mut users = vec![SmallVec::<[NodeId; 2]>::new(); graph.len()];
     for id in graph.ids() {
         graph.node(id).sources().for_each(|x| users[x.idx()].push(id));
     }
-    let around = Around { graph, users };
+    let around = Around { graph, users, max_buffers };
     let mut fused: FxHashMap<NodeId, Fused> = FxHashMap::default();
     // Operations that are part of a call: between two calls they are of the first.
-    let mut gone: Vec<NodeId> = Vec::new();
+    let mut gone: FxHashSet<NodeId> = FxHashSet::default();
     for id in graph.ids() {
         if let Some(found) = around.fused(id, &gone) {
             gone.extend(&found.gone);
@@ -38,29 +38,34 @@ pub(crate) fn fuse_calls(graph: &Graph) -> Option<Graph> {
     let results: FxHashMap<NodeId, NodeId> =
         fused.iter().map(|(&call, x)| (x.result, call)).collect();
     let mut new = graph.without_nodes();
-    let mut map: Vec<NodeId> = vec![NodeId(0); graph.len()];
+    let mut map: Vec<Option<NodeId>> = vec![None; graph.len()];
+    let to = |map: &[Option<NodeId>], x: NodeId| {
+        map[x.idx()].expect("invariant: sources come before what they are sources of")
+    };
     for id in graph.ids() {
-        if let Some(call) = results.get(&id).filter(|&&call| call != id) {
-            map[id.idx()] = map[call.idx()];
-        } else if let Some(Fused { call, inputs, result, .. }) = fused.get(&id) {
+        // A call stands where its result was: behind all that the operations are of.
+        let node = if let Some(&call) = results.get(&id) {
+            new.origins.hand_on(&graph.origins, call);
+            let Fused { call, inputs, .. } = &fused[&call];
+            let inputs: Vec<NodeId> = inputs.iter().map(|&x| to(&map, x)).collect();
+            new.call(call.clone(), &inputs)
+        } else if fused.contains_key(&id) || gone.contains(&id) {
+            continue;
+        } else {
             new.origins.hand_on(&graph.origins, id);
-            let inputs: Vec<NodeId> = inputs.iter().map(|x| map[x.idx()]).collect();
-            let node = new.call(call.clone(), &inputs);
-            map[id.idx()] = new.push(node, graph.dtype(*result), graph.shape(id).clone());
-        } else if !gone.contains(&id) {
-            new.origins.hand_on(&graph.origins, id);
-            let mut node = graph.node(id).map(|x| map[x.idx()]);
             // Another output of the same launch: the flag of loops that a driver ended.
-            if let Some(x) = fused.iter().find(|x| around.is_same_call(id, *x.0)).map(|x| x.1)
-                && let Some(own) = graph.call_of(id)
-            {
-                let inputs: Vec<NodeId> = x.inputs.iter().map(|x| map[x.idx()]).collect();
-                node = new.call(KernelCall { output: own.output, ..x.call.clone() }, &inputs);
+            let same = fused.iter().find(|x| around.is_same_call(id, *x.0)).map(|x| x.1);
+            match (same, graph.call_of(id)) {
+                (Some(Fused { call, inputs, .. }), Some(own)) => {
+                    let inputs: Vec<NodeId> = inputs.iter().map(|&x| to(&map, x)).collect();
+                    new.call(KernelCall { output: own.output, ..call.clone() }, &inputs)
+                }
+                _ => graph.node(id).map(|x| to(&map, x)),
             }
-            map[id.idx()] = new.push(node, graph.dtype(id), graph.shape(id).clone());
-        }
+        };
+        map[id.idx()] = Some(new.push(node, graph.dtype(id), graph.shape(id).clone()));
     }
-    new.outputs = graph.outputs.iter().map(|id| map[id.idx()]).collect();
+    new.outputs = graph.outputs.iter().map(|&id| to(&map, id)).collect();
     Some(new)
 }
 
@@ -76,26 +81,30 @@ struct Fused {
 impl Fused {
     fn take(&mut self, region: Region) {
         self.call.arguments.extend(region.arguments);
+        self.inputs.extend(region.arrays);
         self.gone.extend(region.operations);
     }
 }
 
-/// Operations that are a function of a node, literals, and arguments of the graph.
+/// Operations that are a function of a node, literals, arguments of the graph, and elements of other nodes.
 struct Region {
     of: NodeId,
     operations: Vec<NodeId>,
     function: Function,
     arguments: Vec<u32>,
+    arrays: Vec<NodeId>,
 }
 
 struct Around<'g> {
     graph: &'g Graph,
     users: Vec<SmallVec<[NodeId; 2]>>,
+    /// Most arguments of a kernel.
+    max_buffers: usize,
 }
 
 impl Around<'_> {
     /// A call with what is around it, but for operations that are gone.
-    fn fused(&self, id: NodeId, gone: &[NodeId]) -> Option<Fused> {
+    fn fused(&self, id: NodeId, gone: &FxHashSet<NodeId>) -> Option<Fused> {
         let call = self.graph.call_of(id)?;
         let inputs = self.graph.inputs_of_kernel(id);
         let results = call.arguments(false).enumerate();
@@ -104,18 +113,23 @@ impl Around<'_> {
         if call.raw.is_some() || call.output != output {
             return None;
         }
+        let own = call.arguments(true).map(|x| x.0).collect::<Vec<_>>();
         let mut new = Fused { call: call.clone(), inputs, result: id, gone: Vec::new() };
         let mut recorded = (*call.recorded).clone();
-        let is_free = |region: &Region| !region.operations.iter().any(|id| gone.contains(id));
-        if let Some(region) = self.consumers(id).filter(is_free)
+        let fits = |region: &Region, recorded: &Recorded| {
+            recorded.arguments().len() + region.arrays.len() <= self.max_buffers
+                && !region.operations.iter().chain(&region.arrays).any(|id| gone.contains(id))
+        };
+        if let Some(region) = self.consumers(id).filter(|region| fits(region, &recorded))
             && let Some(with) = recorded.with_stores(slot as u16, &region.function)
         {
             recorded = with;
             new.result = *region.operations.last()?;
             new.take(region);
         }
-        for (number, (slot, _)) in call.arguments(true).enumerate() {
-            if let Some(region) = self.producers(new.inputs[number], id).filter(is_free)
+        for (number, slot) in own.into_iter().enumerate() {
+            let region = self.producers(new.inputs[number], id);
+            if let Some(region) = region.filter(|region| fits(region, &recorded))
                 && let Some(with) = recorded.with_loads(slot as u16, &region.function)
             {
                 recorded = with;
@@ -140,22 +154,53 @@ impl Around<'_> {
         }
     }
 
+    /// The array that a node repeats along some axes, or is, and its own axes.
+    fn array(&self, id: NodeId) -> Option<(NodeId, Vec<bool>)> {
+        let graph = self.graph;
+        let x = match graph.node(id) {
+            Node::Expand { x } => x,
+            _ => id,
+        };
+        let (own, all) = (graph.shape(x), graph.shape(id));
+        let is_stored = |mut x: NodeId| {
+            while let Node::Reshape { x: of } = graph.node(x) {
+                x = of;
+            }
+            matches!(graph.node(x), Node::Leaf { .. } | Node::Kernel { .. })
+        };
+        // What is stored costs nothing more, nor does what is small.
+        let fits = graph.dtype(x) != DType::Bool
+            && own.len() == all.len()
+            && (own.numel() < all.numel() || is_stored(x));
+        fits.then(|| (x, own.iter().zip(all.iter()).map(|(own, all)| own == all).collect()))
+    }
+
     fn is_output(&self, id: NodeId) -> bool {
         self.graph.outputs.contains(&id)
     }
 
-    /// The operations that follow from a node alone and that it is for alone, as a function, and the last of them.
+    /// The operations that follow from a node and that it is for alone, as a function, and the last of them.
     fn consumers(&self, from: NodeId) -> Option<Region> {
         let graph = self.graph;
         let mut region = vec![from];
         let mut best = 0;
+        // What has to be computed after the call. Where others see that, it has no further inputs.
+        let mut later: FxHashSet<NodeId> = FxHashSet::from_iter([from]);
+        let is_alone = !graph.ids().any(|id| id != from && self.is_same_call(id, from));
         for id in (from.0 + 1..graph.len() as u32).map(NodeId) {
             let node = graph.node(id);
+            if node.sources().any(|x| later.contains(&x)) {
+                later.insert(id);
+            }
             let of_region = |x: NodeId| region.contains(&x);
+            let is_further = |x: NodeId| {
+                self.literal(x).is_some()
+                    || is_alone && !later.contains(&x) && self.array(x).is_some()
+            };
             let fits = node.is_elementwise()
                 && graph.shape(id) == graph.shape(from)
                 && node.sources().any(of_region)
-                && node.sources().all(|x| of_region(x) || self.literal(x).is_some());
+                && node.sources().all(|x| of_region(x) || is_further(x));
             if !fits || region.len() > MAX_OPERATIONS {
                 continue;
             }
@@ -200,6 +245,11 @@ impl Around<'_> {
             region.push(id);
         }
         region.reverse();
+        // One array is loaded as the argument was; of others a cache has what is repeated.
+        let is_repeated = |&id: &NodeId| {
+            self.array(id).is_some_and(|(x, _)| graph.shape(x).numel() < graph.shape(id).numel())
+        };
+        bases.retain(|id| !is_repeated(id));
         let [base] = bases[..] else { return None };
         let usual = graph.dtype(base) != DType::Bool && graph.dtype(input) != DType::Bool;
         if cost > CHEAP || !usual || graph.shape(base) != graph.shape(input) {
@@ -229,43 +279,52 @@ impl Around<'_> {
         id == other || of(id).is_some_and(is_other_output)
     }
 
-    /// Operations as a function of a node, and of arguments of the graph.
+    /// Operations as a function of a node, arguments of the graph, and elements of arrays.
     fn function(&self, from: NodeId, region: &[NodeId]) -> Option<Region> {
+        let graph = self.graph;
         let mut b = Builder::new("function");
-        let mut arguments = Vec::new();
-        let x = b.var(self.graph.dtype(from), i64::MIN, i64::MAX);
+        let (mut arguments, mut arrays, mut further) = (Vec::new(), Vec::new(), Vec::new());
+        let x = b.var(graph.dtype(from), i64::MIN, i64::MAX);
         let mut known = FxHashMap::from_iter([(from, x)]);
-        let mut result = None;
         for &id in region {
-            let node = self.graph.node(id);
+            let node = graph.node(id);
             let mut operands = SmallVec::<[_; 3]>::new();
             for source in node.sources() {
                 if let Some(&known) = known.get(&source) {
                     operands.push(known);
                     continue;
                 }
-                let (literal, dtype) = (self.literal(source)?, self.graph.dtype(source));
-                operands.push(match self.graph.node(literal) {
-                    Node::Const { bits } => b.constant(Scalar::from_bits(dtype, bits)),
-                    Node::Argument { slot } => {
+                let dtype = graph.dtype(source);
+                let value = match self.literal(source).map(|literal| graph.node(literal)) {
+                    Some(Node::Const { bits }) => b.constant(Scalar::from_bits(dtype, bits)),
+                    Some(Node::Argument { slot }) => {
                         arguments.push(slot);
+                        further.push(Further::Scalar);
                         b.var(dtype, i64::MIN, i64::MAX)
                     }
-                    _ => return None,
-                });
+                    _ => {
+                        let (array, axes) = self.array(source)?;
+                        arrays.push(array);
+                        further.push(Further::Element(axes));
+                        b.var(dtype, i64::MIN, i64::MAX)
+                    }
+                };
+                known.insert(source, value);
+                operands.push(value);
             }
             let value = match (node, &operands[..]) {
                 (Node::Unary { op, .. }, &[x]) => b.unary(op, x),
                 (Node::Binary { op, .. }, &[x, y]) => b.binary(op, x, y),
                 (Node::Ternary { op, .. }, &[x, y, z]) => b.ternary(op, x, y, z),
-                (Node::Cast { .. }, &[x]) => b.cast(self.graph.dtype(id), x),
+                (Node::Cast { .. }, &[x]) => b.cast(graph.dtype(id), x),
                 _ => return None,
             };
             known.insert(id, value);
-            result = Some(value);
         }
-        let function = (b.finish(), result?);
-        Some(Region { of: from, operations: region.to_vec(), function, arguments })
+        let result = *known.get(region.last()?)?;
+        let function = Function { kernel: b.finish(), result, further };
+        let operations = region.to_vec();
+        Some(Region { of: from, operations, function, arguments, arrays })
     }
 }
 
@@ -334,7 +393,7 @@ mod tests {
         let node = graph.call(call, &[half, half]);
         let y = graph.push(node, DType::F16, shape);
         graph.outputs.push(y);
-        let fused = fuse_calls(&graph);
+        let fused = fuse_calls(&graph, usize::MAX);
         assert!(fused.is_none_or(|fused| loads_its_inputs(&fused)));
     }
 
@@ -357,7 +416,7 @@ mod tests {
         let max = Node::Binary { op: BinaryOp::Max, x: first, y: one };
         let max = graph.push(max, DType::F32, shape);
         graph.outputs.extend([max, second]);
-        let fused = fuse_calls(&graph).expect("the maximum is part of the first call");
+        let fused = fuse_calls(&graph, usize::MAX).expect("the maximum is part of the first call");
         let [first, second] = [0, 1].map(|i| fused.outputs[i]);
         assert_ne!(first, second);
         // The second call is as it was, and its input is the negated leaf.

@@ -56,7 +56,7 @@ mod value;
 
 pub use array::{Array, Coordinates};
 pub use control::{Carried, Span, Var};
-pub use fuse::Function;
+pub use fuse::{Function, Further};
 pub use group::{Group, Space};
 pub use handle::{ArrayHandle, MatrixHandle, RowsHandle};
 pub use progress::{LookBack, Queue};
