@@ -14,7 +14,7 @@ fn main() {
         };
         println!("{:<12} {:<12} {} ({memory})", info.spec, info.kind, info.name);
         match Device::open(&info.spec) {
-            Ok(device) => println!("{:<12} {}", "", describe(device.caps())),
+            Ok(device) => println!("{:<12} {}{}", "", describe(device.caps()), groups(&device)),
             Err(error) => println!("{:<12} cannot be used: {error}", ""),
         }
     }
@@ -22,6 +22,21 @@ fn main() {
         Ok(device) => println!("default: {device}"),
         Err(error) => println!("default: none, {error}"),
     }
+}
+
+/// What groups of threads may expect of one another, and what a test saw.
+fn groups(device: &Device) -> String {
+    let (Ok(litmus), Ok(progress)) = (device.litmus(), device.progress()) else {
+        return String::new();
+    };
+    let seen = [
+        (litmus.intact, "intact"),
+        (litmus.earlier, "from earlier groups"),
+        (litmus.later, "from later groups"),
+        (litmus.ordered, "in order"),
+    ];
+    let seen: Vec<&str> = seen.iter().filter(|x| x.0).map(|x| x.1).collect();
+    format!("; progress {progress:?}, messages {}", seen.join(", "))
 }
 
 /// What a device can do, in a line.

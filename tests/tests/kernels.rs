@@ -147,6 +147,22 @@ fn a_kernel_is_part_of_a_trace_and_of_a_batch() -> Result<()> {
     let kernel = scaled.clone();
     let batched = Tensor::vmap(move |x| kernel.call(&[&x[0]]), &[&x], &[Some(0)], 0)?;
     assert_eq!(batched.to_vec::<f32>()?, expected);
+    let many = numbers(&[3000, 7], &device)?;
+    many.realize()?;
+    let softmax = gallery::softmax::softmax();
+    let batched = Tensor::vmap(
+        move |x| softmax.call(&[&x[0].unsqueeze(0)?])?.squeeze(0),
+        &[&many],
+        &[Some(0)],
+        0,
+    )?;
+    let before = device.stats();
+    batched.realize()?;
+    assert_eq!(device.stats().since(&before).launches, 1);
+    let expected_rows = many.softmax(1)?.to_vec::<f32>()?;
+    for (found, expected) in batched.to_vec::<f32>()?.iter().zip(expected_rows) {
+        assert!((found - expected).abs() <= 1e-6, "{found} not {expected}");
+    }
     let kernel = scaled.clone();
     let jit = Jit::new(move |x: &[Tensor]| Ok(vec![kernel.call(&[&x[0]])?.add(1.0)?]));
     for i in 0..4 {

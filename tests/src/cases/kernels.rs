@@ -164,9 +164,31 @@ fn around(dtype: DType, device: &Device) -> Result<()> {
     Ok(())
 }
 
+/// A kernel of many examples at once, some of whose inputs all share, is the kernel of each.
+fn batches(dtype: DType, device: &Device) -> Result<()> {
+    let (norm, scan) = (gallery::norm::rms_norm(1e-5), gallery::scan::scan());
+    let x = numbers(&[3, 5, 40], dtype, device)?;
+    let weight = numbers(&[40], dtype, device)?;
+    Tensor::realize_all([&x, &weight])?;
+    type Call<'a> = &'a dyn Fn(&[Tensor]) -> Result<Tensor>;
+    let calls: [(&str, Call<'_>); 3] = [
+        ("norm", &|x| norm.call(&[&x[0], &x[1]])),
+        ("scan", &|x| scan.call(&[&x[0].flatten()])),
+        ("heat", &|x| gallery::heat::heat(0.2).call(&[&x[0].mul(&x[1])?])?.relu().add(&x[0])),
+    ];
+    for (name, call) in calls {
+        let all = Tensor::vmap(call, &[&x, &weight], &[Some(0), None], 0)?;
+        let each = (0..3).map(|i| call(&[x.select_index(0, i)?, weight.clone()]));
+        let each = each.collect::<Result<Vec<_>>>()?;
+        Tensor::realize_all(&each)?;
+        close(name, &all, &Tensor::stack(&each.iter().collect::<Vec<_>>(), 0)?)?;
+    }
+    Ok(())
+}
+
 /// The gallery in a float dtype.
 pub fn gallery_in(device: &Device, dtype: DType) {
-    let cases = [rows, elements, stencil, segments, around, products, attention];
+    let cases = [rows, elements, stencil, segments, around, batches, products, attention];
     // Drivers for CPUs take a minute for products, in dtypes that they compute in f32 all the same.
     let (caps, few) = (device.caps(), matches!(dtype, DType::F32 | DType::F16));
     let n = if caps.simt && caps.multiprocessors() == 0 && !few { 4 } else { cases.len() };

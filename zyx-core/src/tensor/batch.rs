@@ -11,10 +11,12 @@
 //! way; a function that asks for the *value* of an example (to branch on it, or because a
 //! factorisation runs on the host) gets an error, as there is none.
 
+use super::kernel::Kernel;
 use super::{Expr, History, Tensor};
 use crate::error::{Named, Result};
 use crate::graph::fourier::Form;
-use crate::graph::{GradientRule, Op, Perm};
+use crate::graph::{GradientRule, KernelCall, Op, Perm};
+use crate::lang::Role;
 use crate::origin::composed;
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
@@ -236,7 +238,11 @@ impl Batch {
     fn made(&self, y: &Tensor, expr: &Expr) -> Result<Tensor> {
         let shape = self.shape(y)?;
         let op = match &expr.op {
-            Op::RadixScatter | Op::Kernel(_) => return self.repeated(y, expr),
+            Op::RadixScatter => return self.repeated(y, expr),
+            Op::Kernel(call) => {
+                let all = self.in_one_launch(y, expr, call)?;
+                return all.map_or_else(|| self.repeated(y, expr), Ok);
+            }
             // Its inputs are taken from the list as it was.
             Op::Operands { .. } => return Ok(y.clone()),
             Op::Within(check) => {
@@ -286,6 +292,29 @@ impl Batch {
         };
         let rows = self.lifted(x)?.flatten_axes(0, 1)?;
         rows.fourier_with(roots, form).reshape(self.shape(y)?)
+    }
+
+    /// The result of a user kernel for all examples by one launch; `None` if it cannot be made one of all.
+    #[track_caller]
+    fn in_one_launch(&self, y: &Tensor, expr: &Expr, call: &KernelCall) -> Result<Option<Tensor>> {
+        let inputs = Kernel::inputs(expr);
+        let depends: Vec<bool> = inputs.iter().map(|x| self.depends(x)).collect();
+        let Some(call) = call.batched(y.device().caps(), &depends, self.n) else {
+            return Ok(None);
+        };
+        let all = |(x, depends): (&Tensor, &bool)| {
+            if *depends { self.lifted(x) } else { Ok(x.clone()) }
+        };
+        let inputs = inputs.iter().zip(&depends).map(all).collect::<Result<Vec<_>>>()?;
+        let (slot, argument) =
+            call.arguments(false).nth(call.output).expect("invariant: it is one");
+        let (shape, is_one) = (call.shape(slot), argument.role == Role::Cut);
+        let tracked = y.dtype().is_float() && inputs.iter().any(Tensor::is_tracked);
+        let expr = Expr { op: Op::Kernel(Arc::new(call)), srcs: Kernel::sources(&inputs) };
+        let all = Tensor::node(expr, shape, y.dtype(), y.device().clone(), tracked);
+        all.take_note_of(y);
+        // One flag tells of the loops of all examples.
+        Ok(Some(if is_one { all.unsqueeze(0)?.expand(self.shape(y)?)? } else { all }))
     }
 
     /// A node made for one example after the other.

@@ -595,7 +595,7 @@ impl Kernel {
 
     /// Inputs as the sources of a node: of more than two, the second is a list.
     #[track_caller]
-    fn sources(inputs: &[Tensor]) -> [Option<Tensor>; 3] {
+    pub(super) fn sources(inputs: &[Tensor]) -> [Option<Tensor>; 3] {
         let [first, rest @ ..] = inputs else { return [None, None, None] };
         let second = match rest {
             [] | [_] => rest.first().cloned(),
@@ -616,6 +616,25 @@ impl Kernel {
         let tracked = inputs.iter().any(Tensor::is_tracked);
         let (expr, device) = (Expr { op: Op::Operands { n }, srcs }, inputs[0].device().clone());
         Tensor::node(expr, Shape::scalar(), DType::F32, device, tracked)
+    }
+
+    /// The inputs of a call that these are the sources of.
+    pub(super) fn inputs(expr: &Expr) -> Vec<Tensor> {
+        let [first, second, _] = expr.srcs.clone();
+        let (mut inputs, mut rest) = (Vec::from_iter(first), second);
+        while let Some(last) = rest {
+            rest = match last.history().expr() {
+                Some(Expr { op: Op::Operands { .. }, srcs: [x, y, others] }) => {
+                    inputs.extend(x.iter().chain(y).cloned());
+                    others.clone()
+                }
+                _ => {
+                    inputs.push(last.clone());
+                    None
+                }
+            };
+        }
+        inputs
     }
 
     /// The kernel as it is recorded for a device and dtypes.

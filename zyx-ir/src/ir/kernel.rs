@@ -374,9 +374,9 @@ impl Builder {
         self.push(Op::Param { slot, access: info.access }, Type::scalar(info.dtype))
     }
 
-    /// Gives a buffer argument of the kernel being rebuilt another dtype.
-    pub fn retype_param(&mut self, slot: u16, dtype: DType) {
-        self.kernel.params[usize::from(slot)].dtype = dtype;
+    /// A buffer argument of the kernel being rebuilt.
+    pub(crate) fn param_mut(&mut self, slot: u16) -> &mut ParamInfo {
+        &mut self.kernel.params[usize::from(slot)]
     }
 
     /// Declares a buffer argument of the kernel being rebuilt with another access.

@@ -32,7 +32,9 @@
 //! [`Recorded::checked`] is the kernel without guards, in which the interpreter finds such accesses.
 
 mod array;
+mod batch;
 mod control;
+mod copied;
 mod finish;
 mod fuse;
 mod group;
