@@ -33,12 +33,16 @@
 
 mod array;
 mod control;
+mod exchange;
+#[cfg(test)]
+mod exchange_tests;
 mod finish;
 mod fuse;
 mod group;
 mod handle;
 mod lanes;
 mod order;
+mod pipeline;
 mod progress;
 #[cfg(test)]
 mod progress_tests;
