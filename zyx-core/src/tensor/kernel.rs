@@ -108,6 +108,9 @@ struct Tuned {
     recorded: Option<Arc<Recorded>>,
 }
 
+/// Classes of sizes that a recorded kernel remembers; of more it asks the device again.
+const MAX_CLASSES: usize = 64;
+
 /// Sizes that share a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bucket {
@@ -830,10 +833,14 @@ impl Kernel {
                 kernel.variant(&first, &Setting { choices: choices.to_vec(), ..setting }, &sizes)
             };
             let first = SizedKernel { recorded: recorded.clone(), scalars: scalars.clone() };
-            let call = ParameterCall { first, class: class.clone(), options, record: Arc::new(record) };
+            let call =
+                ParameterCall { first, class: class.clone(), options, record: Arc::new(record) };
             let chosen = device.tuned_values(&call);
             let tuned = Tuned { class, generation, recorded: chosen.clone() };
             if let Some(known) = lock(&self.0.recorded).iter_mut().find(is_it) {
+                if known.tuned.len() == MAX_CLASSES {
+                    known.tuned.clear();
+                }
                 known.tuned.push(tuned);
             }
             chosen

@@ -28,9 +28,9 @@ impl<'k> Group<'k> {
     /// give one of each of several tiles of the same shape. While a step computes, the elements of the step `stages - 1`
     /// behind it are on their way; there is storage for `stages` steps.
     ///
-    /// Elements are loaded to registers before a step and stored behind it. Two stages hide the latency of loads; more keep
-    /// tiles of several steps. Where a group is one thread, and where a thread would hold more than 32 elements, a step loads its
-    /// own tiles first.
+    /// Elements are loaded to registers before a step computes, and stored behind it. So two stages hide the latency of loads, and
+    /// more hide no more of it. Where a group is one thread, and where a thread would hold more than 32 elements, each step
+    /// loads its own tiles first.
     ///
     /// ```
     /// use zyx_ir::BinaryOp::Add;
@@ -136,7 +136,8 @@ impl<'k> Group<'k> {
                 tiles.iter().zip(&held).for_each(|(tile, held)| tile.set(at, held.at(turn)));
             });
         };
-        let stages = Stages { what: "pipeline", count, unrolled: false, load: &load, store: &store };
+        let stages =
+            Stages { what: "pipeline", count, unrolled: false, load: &load, store: &store };
         k.when(len.gt(0), || self.run_stages(&stages, len, &|step| compute(step, &of_step(step))));
         tiles.iter().for_each(|tile| self.give_back(tile));
     }

@@ -245,7 +245,8 @@ impl Device {
             }
         }
         let is_complete = !contest.bench.is_spent();
-        let confirmed = if best.0 == defaults { None } else { contest.confirm(&first, &best.1, true) };
+        let confirmed =
+            if best.0 == defaults { None } else { contest.confirm(&first, &best.1, true) };
         let chosen = confirmed.map(|_| (best.1.kernel.recorded.clone(), best.0));
         let (before, after) = confirmed.unwrap_or((time, time));
         let name = first.sized.name().to_owned();
@@ -384,9 +385,13 @@ impl Bench for CallTrials<'_> {
             match argument.role {
                 Role::Input => seen.push(Vec::new()),
                 Role::Scratch => {}
-                Role::Output | Role::Filled(_) => seen.push(self.device.read_to_try(buffer, bytes)?),
+                Role::Output | Role::Filled(_) => {
+                    seen.push(self.device.read_to_try(buffer, bytes)?)
+                }
                 // The driver ended a loop early.
-                Role::Cut if self.device.read_to_try(buffer, bytes)?.iter().any(|&x| x != 0) => return None,
+                Role::Cut if self.device.read_to_try(buffer, bytes)?.iter().any(|&x| x != 0) => {
+                    return None;
+                }
                 Role::Cut => {}
             }
         }
