@@ -723,7 +723,7 @@ impl Kernel {
         Ok(recorded)
     }
 
-    /// What the kernel is recorded for, with the first value of each parameter.
+    /// The setting that the kernel is recorded for, with the first value of each parameter.
     fn setting(&self, device: &Device, dtypes: &[DType], bucket: Bucket) -> Setting {
         let mut caps = device.caps().clone();
         if !self.0.raw.is_empty() {

@@ -127,33 +127,31 @@ fn pipelines_have_the_tile_of_each_step() {
             let numel = shape[0] * shape[1];
             for n in [0, 1, 2, 3, 7] {
                 let dtypes = [DType::F32, [DType::F16, DType::I8][n % 2]];
-                {
-                    let steps = (stages + n).is_multiple_of(2).then_some(n);
-                    let write = products(stages, shape, steps, threads);
-                    let recorded = record("products", &setting(&caps, &dtypes), write).unwrap();
-                    let first = n % 3;
-                    let x = numbers(2 * (first + n) * numel, DType::F32);
-                    let w = numbers((first + n) * numel, DType::F32);
-                    let options = options(&caps, Some(n as u64));
-                    let inputs = [x.clone(), w.clone()];
-                    let sizes = [2, n as i64, first as i64];
-                    let y = run(&recorded, &sizes, &inputs, &options);
-                    for group in 0..2 {
-                        let mut sum = 0.0;
-                        for step in 0..n {
-                            let at = |group: usize| (group * (first + n) + first + step) * numel;
-                            let (x, w) = (&x[at(group)..][..numel], &w[at(0)..][..numel]);
-                            let [rows, cols] = shape;
-                            sum += (0..cols).map(|j| x[j] * w[j]).sum::<f64>();
-                            for (place, w) in w.iter().enumerate() {
-                                let (i, j) = (place / cols, place % cols);
-                                let expected = x[(rows - 1 - i) * cols + (j + 1) % cols] * w;
-                                let found = y[0][(group * n + step) * numel + place];
-                                assert_eq!(found, expected, "{stages} {n} {shape:?} {caps:?}");
-                            }
+                let steps = (stages + n).is_multiple_of(2).then_some(n);
+                let write = products(stages, shape, steps, threads);
+                let recorded = record("products", &setting(&caps, &dtypes), write).unwrap();
+                let first = n % 3;
+                let x = numbers(2 * (first + n) * numel, DType::F32);
+                let w = numbers((first + n) * numel, DType::F32);
+                let options = options(&caps, Some(n as u64));
+                let inputs = [x.clone(), w.clone()];
+                let sizes = [2, n as i64, first as i64];
+                let y = run(&recorded, &sizes, &inputs, &options);
+                for group in 0..2 {
+                    let mut sum = 0.0;
+                    for step in 0..n {
+                        let at = |group: usize| (group * (first + n) + first + step) * numel;
+                        let (x, w) = (&x[at(group)..][..numel], &w[at(0)..][..numel]);
+                        let [rows, cols] = shape;
+                        sum += (0..cols).map(|j| x[j] * w[j]).sum::<f64>();
+                        for (place, w) in w.iter().enumerate() {
+                            let (i, j) = (place / cols, place % cols);
+                            let expected = x[(rows - 1 - i) * cols + (j + 1) % cols] * w;
+                            let found = y[0][(group * n + step) * numel + place];
+                            assert_eq!(found, expected, "{stages} {n} {shape:?} {caps:?}");
                         }
-                        assert_eq!(y[1][group], sum, "{stages} {n} {shape:?} {caps:?}");
                     }
+                    assert_eq!(y[1][group], sum, "{stages} {n} {shape:?} {caps:?}");
                 }
             }
         }

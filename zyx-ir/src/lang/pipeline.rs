@@ -105,13 +105,12 @@ impl<'k> Group<'k> {
         };
         let Some(number) = number else {
             k.for_each(len, |step| {
-                self.phase("pipeline", || {
-                    self.spread(&extents, |at| {
-                        let values = element(step, at);
-                        of_step(step).iter().zip(values).for_each(|(tile, x)| tile.set(at, x));
-                    });
+                let tiles = of_step(step);
+                self.each(&extents[..], |at| {
+                    let values = element(step, &at);
+                    tiles.iter().zip(values).for_each(|(tile, x)| tile.set(&at[..], x));
                 });
-                compute(step, &of_step(step));
+                compute(step, &tiles);
             });
             return tiles.iter().for_each(|tile| self.give_back(tile));
         };

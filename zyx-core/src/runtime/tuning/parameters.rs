@@ -101,7 +101,7 @@ impl ParameterCall {
     }
 }
 
-/// What a device knows of a call.
+/// A call with the result of its search.
 pub(super) struct Entry {
     call: ParameterCall,
     /// The kernel with the values that are the fastest; `None` for the author's.
@@ -158,7 +158,7 @@ impl Device {
         self.tuner().values_generation.load(Relaxed)
     }
 
-    /// What an earlier search found, maybe of another process; `None` if nothing is known.
+    /// The result of an earlier search, maybe by another process; `None` if there was none.
     fn known_values(&self, call: &ParameterCall, key: &str) -> Option<Option<Arc<Recorded>>> {
         let Values(Some((print, choices))) = self.store().values(key)? else { return Some(None) };
         let allowed = call.options.len() == choices.len()
@@ -213,8 +213,8 @@ impl Device {
                     all.push(found.tuned);
                     (is_done, found.chosen.map(|chosen| chosen.0))
                 }
-                // It cannot be tried.
-                None => (true, None),
+                // It cannot be tried, or there was no time for the first run.
+                None => (!clock.is_over(), None),
             },
         };
         self.note_call_of_parameters(key, call, is_searched, chosen);
@@ -255,7 +255,7 @@ impl Device {
     }
 }
 
-/// What a search of values found.
+/// The result of a search of values.
 struct FoundValues {
     tuned: Tuned,
     /// The fastest, where those are not the author's values.
@@ -278,7 +278,7 @@ struct Variant {
     program: Program,
 }
 
-/// The values of a variant, in words.
+/// The values of a variant as text.
 struct Choices<'a>(&'a Variant);
 
 impl fmt::Display for Choices<'_> {

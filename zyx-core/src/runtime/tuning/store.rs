@@ -83,7 +83,7 @@ impl Store {
         self.cache.store(&self.key(kernel), text.as_bytes());
     }
 
-    /// What is known of the values of parameters of a call with this key.
+    /// The choice of values of parameters for the call with this key; `None` if there is none.
     pub(super) fn values(&self, key: &str) -> Option<Values> {
         String::from_utf8(self.cache.load(key)?).ok()?.parse().ok()
     }

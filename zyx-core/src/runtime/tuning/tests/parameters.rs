@@ -42,7 +42,7 @@ fn expected(n: usize, scale: f32) -> Vec<f32> {
     (0..n).map(|i| i as f32 / 8.0 * scale).collect()
 }
 
-/// What `explain` says of the parameters of a call.
+/// The parameters of a call, as `explain` names them.
 fn values(y: &Tensor) -> Vec<String> {
     let told = y.explain().unwrap();
     let kernels: Vec<_> = told.launches.iter().flat_map(|launch| &launch.kernels).collect();
@@ -93,7 +93,7 @@ fn the_fastest_values_that_compute_the_same_are_used_and_kept() {
     assert_eq!(call(&again, 500, &off), "steps = 8, threads = 64");
     assert!(off.tune(LONG).unwrap().iter().all(|tuned| tuned.name != "scaled"));
     assert_eq!(call(&again, 500, &off), best);
-    // What was chosen for other code is not used.
+    // A choice for other code is not used.
     assert_eq!(kernel_of_other_code(&off), "steps = 8, threads = 64");
     std::fs::remove_dir_all(dir).unwrap();
 }
