@@ -281,7 +281,7 @@ impl Kernel {
         Kernel(Arc::new(inner))
     }
 
-    /// The kernel with another value of a parameter; see [`Lang::parameter`].
+    /// The kernel with a value of a parameter, which [`Device::tune`] then leaves as it is; see [`Lang::parameter`].
     ///
     /// ```
     /// use zyx::Tensor;
