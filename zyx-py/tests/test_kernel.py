@@ -4,6 +4,7 @@ import inspect
 import math
 import pickle
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -309,6 +310,36 @@ def test_a_matrix_product(dtype):
         close(multiply.with_parameter(tile=16)(a, b) / 8, x @ y / 8, expected)
     with pytest.raises(ValueError, match="parameter `tile` is one of"):
         multiply.with_parameter(tile=8)(a, b)
+
+
+def test_the_tuner_tries_values_of_parameters():
+    tried = []
+    # Another name each time: choices are kept on disk.
+    name = f"tile_{time.time_ns()}"
+
+    @zyx.kernel
+    def doubled(k):
+        n = k.size("n")
+        x, y = k.input("x", [n]), k.output("y", [n], "float32")
+        tile = k.parameter(name, [64, 12, 32])
+        tried.append(tile)
+        if tile == 12:
+            raise ValueError("a tile of 12")
+
+        @k.groups([n.div_ceil(tile)], threads=32)
+        def _(g, group):
+            @g.each(tile)
+            def _(i):
+                at = group * tile + i
+                y.set_if(at < n, at, x.at_or(at, 0) * 2)
+
+    x = zyx.tensor(np.arange(100, dtype=np.float32))
+    assert doubled(x).tolist() == list(range(0, 200, 2))
+    x.device.tune(3)
+    assert {64, 12, 32} == set(tried)
+    y = doubled(x)
+    assert f"parameters: {name} = " in str(y.explain())
+    assert y.tolist() == list(range(0, 200, 2))
 
 
 @zyx.kernel

@@ -766,13 +766,16 @@ impl Device {
 
     /// Whether kernels get the passes that the tuner chooses, and run as machine code.
     pub(super) fn compiles_by_default(&self) -> bool {
-        let optimizer = *lock(&self.0.optimizer);
-        matches!(optimizer, Optimizer::Default) && self.info().kind != DeviceKind::Interpreter
+        self.has_default_optimizer() && self.info().kind != DeviceKind::Interpreter
+    }
+
+    pub(super) fn has_default_optimizer(&self) -> bool {
+        matches!(*lock(&self.0.optimizer), Optimizer::Default)
     }
 
     /// Shows every program of a kernel, and those of library calls in plans with the calls' own kernels.
     pub(super) fn each_program(&self, show: &mut dyn FnMut(&Kernel, Option<&Call>, &Program)) {
-        if matches!(*lock(&self.0.optimizer), Optimizer::Default) {
+        if self.has_default_optimizer() {
             lock(&self.caches().programs).iter().for_each(|(k, program)| show(k, None, program));
             for (call, program) in lock(&self.caches().calls).iter() {
                 if let Some(program) = program.as_ref().filter(|program| !program.is_unique())

@@ -43,6 +43,7 @@ pub use stats::Stats;
 pub(crate) use trace::Arguments;
 #[cfg(feature = "trace")]
 pub use trace::Trace;
+pub(crate) use tuning::{ParameterCall, SizeClass, SizedKernel};
 pub use tuning::{Tuned, Tuning};
 
 use crate::error::{Error, Result};

@@ -22,7 +22,7 @@ use crate::lru::Lru;
 use crate::passes::{self, Pass};
 use crate::prepare::{computations, optimize, optimize_by};
 use crate::tune::choice::Choice;
-use crate::tune::search::{Bench, Found, search};
+use crate::tune::search::{Bench, CompilingBench, Found, search};
 use crate::tune::{check, cost};
 use library::Offer;
 use rustc_hash::FxHashMap;
@@ -33,7 +33,10 @@ use std::time::Duration;
 use store::{Store, identity};
 
 mod library;
+mod parameters;
 mod store;
+
+pub(crate) use parameters::{ParameterCall, SizeClass, SizedKernel};
 
 /// Rest of the background thread for each time it worked.
 const REST: u32 = 3;
@@ -74,6 +77,8 @@ pub(super) struct Tuner {
     state: Mutex<State>,
     /// How often a program was replaced.
     generation: AtomicU64,
+    /// Changes with what is chosen for parameters of user kernels.
+    values_generation: AtomicU64,
 }
 
 #[derive(Default)]
@@ -94,6 +99,8 @@ struct State {
     /// The latest program in place of each replaced one, by address. Both are kept, so that no
     /// other gets the address.
     better: FxHashMap<usize, (Program, Program)>,
+    /// Calls of user kernels with parameters.
+    calls: Lru<String, parameters::Entry>,
     store: Option<Arc<Store>>,
 }
 
@@ -155,6 +162,7 @@ impl Device {
             Tuning::Background(budget) => budget,
         };
         drop(state);
+        self.tuner().values_generation.fetch_add(1, Relaxed);
         self.tune_in_background();
     }
 
@@ -163,6 +171,11 @@ impl Device {
     /// more candidates or the time is up. What was searched before, by this or another process, is
     /// not searched again. Each candidate has to compute what the kernel does before it is timed;
     /// plans use what was found from their next step on.
+    ///
+    /// User kernels that were called are tried with other values of their parameters
+    /// ([`Lang::parameter`](crate::kernel::Lang::parameter)), on made-up inputs of the sizes of the call. Calls with sizes of the same powers of two use the
+    /// fastest values from then on; a [`Jit`](crate::Jit) that recorded a call keeps those that it had. Tuning in the background uses
+    /// values that were found and looks for none. Kernels with loops that end by a condition keep the first values.
     ///
     /// Gives the kernels and calls that were searched now.
     ///
@@ -182,8 +195,12 @@ impl Device {
     pub fn tune(&self, budget: Duration) -> Result<Vec<Tuned>> {
         let end = Instant::now() + budget;
         let mut all = Vec::new();
+        let left = || end.saturating_duration_since(Instant::now());
+        for (key, call) in self.calls_to_tune() {
+            self.tune_call(key, &call, &mut Clock::of(left() / SHARE), &mut all);
+        }
         while let Some((task, waiting)) = self.next_to_tune() {
-            let left = end.saturating_duration_since(Instant::now());
+            let left = left();
             let share = if waiting > 0 { left / SHARE } else { left };
             self.tune_task(&task, Clock::of(share), &mut all)?;
             if left.is_zero() {
@@ -431,13 +448,54 @@ impl Device {
         if clock.is_over() {
             return None;
         }
-        let bytes = part.params().iter().map(|p| p.len.saturating_mul(p.dtype.size() as u64));
+        if self.has_room_to_try(part) { Trials::new(self, part, clock) } else { None }
+    }
+
+    /// Whether arguments of a kernel may take as much memory as they do.
+    fn has_room_to_try(&self, kernel: &Kernel) -> bool {
+        let bytes = kernel.params().iter().map(|p| p.len.saturating_mul(p.dtype.size() as u64));
         let bytes = bytes.fold(0, u64::saturating_add);
         let room = if self.info().memory == 0 { MAX_BYTES } else { self.info().memory / 8 };
-        if bytes > room.min(MAX_BYTES) {
-            return None;
+        bytes <= room.min(MAX_BYTES)
+    }
+
+    fn filled_to_try(&self, contents: &[u8]) -> Option<Buffer> {
+        let buffer = self.alloc_uninit(contents.len().max(1)).ok()?;
+        self.write_to_try(&buffer, contents)?;
+        Some(buffer)
+    }
+
+    fn write_to_try(&self, buffer: &Buffer, contents: &[u8]) -> Option<()> {
+        let _sharing = self.read_lock();
+        let buffer = buffer.pin().ok()?;
+        if contents.is_empty() {
+            return Some(());
         }
-        Trials::new(self, part, clock)
+        self.write_uncounted(buffer.raw(), contents).ok()
+    }
+
+    fn read_to_try(&self, buffer: &Buffer, bytes: usize) -> Option<Vec<u8>> {
+        let mut out = vec![0; bytes];
+        let _sharing = self.read_lock();
+        let buffer = buffer.pin().ok()?;
+        if bytes > 0 {
+            self.read_uncounted(buffer.raw(), &mut out).ok()?;
+        }
+        Some(out)
+    }
+
+    fn run_to_try(
+        &self,
+        program: &Program,
+        buffers: &[Buffer],
+        scalars: impl Iterator<Item = u64>,
+    ) -> Option<Duration> {
+        let _sharing = self.read_lock();
+        let pins: Result<Vec<Pinned>> = buffers.iter().map(Buffer::pin).collect();
+        let pins = pins.ok()?;
+        let mut args: Vec<Arg<'_, Pinned>> = pins.iter().map(|pin| Arg::Buffer(pin, 0)).collect();
+        args.extend(scalars.map(Arg::Scalar));
+        self.run_timed(program, &args).ok()
     }
 
     /// Searches for a single computation, and keeps what was found.
@@ -575,13 +633,7 @@ impl<'a> Trials<'a> {
     }
 
     fn fill(&self, slot: usize) -> Option<()> {
-        let bytes = check::contents(self.kernel, slot);
-        let _sharing = self.device.read_lock();
-        let buffer = self.buffers[slot].pin().ok()?;
-        if bytes.is_empty() {
-            return Some(());
-        }
-        self.device.write_uncounted(buffer.raw(), &bytes).ok()
+        self.device.write_to_try(&self.buffers[slot], &check::contents(self.kernel, slot))
     }
 
     fn written(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
@@ -591,21 +643,19 @@ impl<'a> Trials<'a> {
     }
 
     fn run(&self, program: &Program) -> Option<Duration> {
-        let _sharing = self.device.read_lock();
-        let pins: Result<Vec<Pinned>> = self.buffers.iter().map(Buffer::pin).collect();
-        let pins = pins.ok()?;
-        let mut args: Vec<Arg<'_, Pinned>> = pins.iter().map(|pin| Arg::Buffer(pin, 0)).collect();
-        args.extend(check::scalars(self.kernel).into_iter().map(Arg::Scalar));
-        self.device.run_timed(program, &args).ok()
+        let scalars = check::scalars(self.kernel).into_iter();
+        self.device.run_to_try(program, &self.buffers, scalars)
+    }
+}
+
+impl CompilingBench for Trials<'_> {
+    fn compile(&mut self, kernel: &Rewritten) -> Option<Program> {
+        self.next().then(|| self.device.compile_optimized(kernel).ok()).flatten()
     }
 }
 
 impl Bench for Trials<'_> {
     type Program = Program;
-
-    fn compile(&mut self, kernel: &Rewritten) -> Option<Program> {
-        self.next().then(|| self.device.compile_optimized(kernel).ok()).flatten()
-    }
 
     fn outputs(&mut self, program: &Program) -> Option<Vec<Vec<u8>>> {
         let written: Vec<(usize, usize)> = self.written().collect();
@@ -615,13 +665,7 @@ impl Bench for Trials<'_> {
         self.run(program)?;
         let mut found = vec![Vec::new(); self.buffers.len()];
         for (slot, bytes) in written {
-            let mut out = vec![0; bytes];
-            let _sharing = self.device.read_lock();
-            let buffer = self.buffers[slot].pin().ok()?;
-            if bytes > 0 {
-                self.device.read_uncounted(buffer.raw(), &mut out).ok()?;
-            }
-            found[slot] = out;
+            found[slot] = self.device.read_to_try(&self.buffers[slot], bytes)?;
         }
         Some(found)
     }

@@ -127,6 +127,8 @@ pub struct KernelNote {
     /// The passes with their sites that a search found for it, see [`Device::tune`]; empty where those of the heuristic are
     /// the fastest, or no search took place.
     pub tuned: String,
+    /// The parameters of a user kernel with the values that it has, as `tile = 64`.
+    pub parameters: Vec<String>,
     /// The operations that are fused in it, each with how often it occurs.
     pub fused: Vec<(String, usize)>,
     /// The calls of the program that they come from, in the order in which they are computed, if that is known
@@ -384,6 +386,7 @@ impl Explainer<'_> {
             name: name.clone(),
             strategy,
             tuned: tuned.join("; "),
+            parameters: self.parameters_of(group, name),
             fused: count(&ids, |id| self.op_of(group, id)),
             calls: self.calls(group, &ids),
             reads: values(|a| a != Access::Write),
@@ -391,6 +394,15 @@ impl Explainer<'_> {
             operations: *operations,
             products: *products,
         }
+    }
+
+    /// The parameters of the user kernel that a group is, but for launches that fill its arguments.
+    fn parameters_of(&self, group: usize, name: &str) -> Vec<String> {
+        let root = self.partition.groups[group].roots.first();
+        let call = root.and_then(|root| self.graph.call_of(root.node));
+        let call = call.filter(|call| call.raw.is_none() && call.name() == name);
+        let parameters = call.map_or(&[][..], |call| call.recorded.parameters());
+        parameters.iter().map(ToString::to_string).collect()
     }
 
     fn value(&self, id: NodeId) -> ValueNote {
@@ -642,6 +654,9 @@ impl KernelNote {
         writeln!(f, "   {}", self.summary())?;
         if !self.tuned.is_empty() {
             writeln!(f, "     tuned: {}", self.tuned)?;
+        }
+        if !self.parameters.is_empty() {
+            writeln!(f, "     parameters: {}", self.parameters.join(", "))?;
         }
         for value in &self.reads {
             match value.launch {

@@ -7,15 +7,16 @@ use crate::graph::{KernelCall, Op, RawCall};
 use crate::hal::{RawKernel, RawParam, lock};
 use crate::ir::{self, Access, Value, VarInfo};
 use crate::lang::{
-    Argument, Lang, Recorded, Role, SMALL, Setting, SizeExpr, Val, record, record_function,
+    Argument, Lang, LangError, Parameter, Recorded, Role, SMALL, Setting, SizeExpr, Val, record,
+    record_function,
 };
-use crate::runtime::{Device, WeakDevice};
+use crate::runtime::{Device, ParameterCall, SizeClass, SizedKernel, WeakDevice};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::fmt;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 /// A kernel written in [`lang`](crate::lang), which is called with tensors as a method is.
@@ -95,7 +96,20 @@ struct Known {
     dtypes: SmallVec<[DType; 4]>,
     bucket: Bucket,
     recorded: Arc<Recorded>,
+    tuned: Vec<Tuned>,
 }
+
+/// The kernel with the values of parameters that a device found to be the fastest for sizes of a class, if it found any.
+#[derive(Clone)]
+struct Tuned {
+    class: SizeClass,
+    /// See [`Device::generation_of_values`].
+    generation: u64,
+    recorded: Option<Arc<Recorded>>,
+}
+
+/// Classes of sizes that a recorded kernel remembers; of more it asks the device again.
+const MAX_CLASSES: usize = 64;
 
 /// Sizes that share a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,6 +118,53 @@ struct Bucket {
     large: bool,
     /// See [`Setting::aligned`].
     aligned: bool,
+}
+
+impl Bucket {
+    /// That of a recorded kernel and sizes, on a device that has alignment to offer if `aligned`.
+    fn of(recorded: &Recorded, sizes: &[i64], aligned: bool) -> Bucket {
+        let size = |number: usize| sizes.get(number).copied();
+        let is_small = |expr: &SizeExpr| expr.eval(&size).is_some_and(|x| x <= SMALL as i64);
+        let fits = |(slot, argument): (usize, &Argument)| {
+            let numel = argument
+                .shape
+                .iter()
+                .try_fold(1i64, |numel, expr| numel.checked_mul(expr.eval(&size)?));
+            numel.is_some_and(|numel| numel <= recorded.kernel().params()[slot].len as i64)
+        };
+        let small = recorded.spaces().iter().chain(recorded.scalars()).all(is_small)
+            && recorded.arguments().iter().enumerate().all(fits);
+        let mut vars = recorded.kernel().vars().iter().zip(recorded.scalars());
+        let whole = |(info, expr): (&VarInfo, &SizeExpr)| {
+            expr.eval(&size).is_some_and(|x| x % i64::from(info.multiple_of) == 0)
+        };
+        Bucket { large: !small, aligned: aligned && vars.all(whole) }
+    }
+}
+
+/// The numbers that the scalars of a launch are, or why they cannot be.
+fn scalars_of(recorded: &Recorded, sizes: &[i64]) -> Result<Arc<[i64]>, String> {
+    let size = |number: usize| sizes.get(number).copied();
+    let all = recorded.scalars().iter().zip(recorded.kernel().vars());
+    let scalars = all.map(|(expr, info)| {
+        let value = expr.eval(&size);
+        value.filter(|x| (0..=info.max).contains(x)).ok_or_else(|| {
+            let expr = expr.display(recorded.sizes());
+            match value.filter(|&x| x >= 0) {
+                Some(x) => format!("{expr} is {x}, and at most {}", info.max),
+                None => format!("{expr} is no number from 0 on"),
+            }
+        })
+    });
+    scalars.collect()
+}
+
+/// The kernel with its scalars for these sizes, if it was recorded for such.
+fn fitting(recorded: Arc<Recorded>, sizes: &[i64], bucket: Bucket) -> Option<SizedKernel> {
+    let of_sizes = Bucket::of(&recorded, sizes, bucket.aligned);
+    let fits = of_sizes.aligned == bucket.aligned && (bucket.large || !of_sizes.large);
+    let scalars = if fits { scalars_of(&recorded, sizes).ok()? } else { return None };
+    Some(SizedKernel { recorded, scalars })
 }
 
 /// The geometry and scalars of a launch of a [`RawKernel`].
@@ -220,7 +281,7 @@ impl Kernel {
         Kernel(Arc::new(inner))
     }
 
-    /// The kernel with another value of a parameter; see [`Lang::parameter`].
+    /// The kernel with a value of a parameter, which [`Device::tune`] then leaves as it is; see [`Lang::parameter`].
     ///
     /// ```
     /// use zyx::Tensor;
@@ -649,50 +710,60 @@ impl Kernel {
         if let Written::Text(recorded) = &self.0.write {
             return self.of_text(recorded, device, dtypes, bucket.large);
         }
-        let mut caps = device.caps().clone();
-        if !self.0.raw.is_empty() {
-            // Arguments are those that the code declares.
-            caps.max_iterations = 0;
-        }
-        let mut setting = Setting {
-            caps,
-            inputs: dtypes.to_vec(),
-            large: bucket.large,
-            aligned: bucket.aligned,
-            choices: Vec::new(),
-        };
-        let write = |k: &Lang| match &self.0.write {
-            Written::Whole(write) => write(k),
-            Written::Elementwise(write) => flat(k, dtypes, &**write),
-            Written::Text(_) => {}
-        };
-        let mut recorded = record(&self.0.name, &setting, write)?;
+        let mut setting = self.setting(device, dtypes, bucket);
+        let mut recorded = self.record(&setting)?;
         let promised = setting.caps.progress;
         if recorded.looks_back() {
             setting.caps.progress = device.progress()?;
         }
         if !self.0.choices.is_empty() || setting.caps.progress != promised {
-            for (name, values) in recorded.parameters() {
-                let given = self.0.choices.iter().find(|choice| choice.0 == *name);
-                let place = |value: usize| values.iter().position(|known| *known == value);
-                let choice = match given {
+            for Parameter { name, values, .. } in recorded.parameters() {
+                let choice = match self.given(name) {
                     None => 0,
-                    Some(&(_, value)) => place(value).ok_or_else(|| {
-                        self.wrong(format!("parameter `{name}` is one of {values:?}, not {value}"))
-                    })?,
+                    Some(value) => {
+                        let place = values.iter().position(|&known| known == value);
+                        place.ok_or_else(|| {
+                            let reason = format!("is one of {values:?}, not {value}");
+                            self.wrong(format!("parameter `{name}` {reason}"))
+                        })?
+                    }
                 };
                 setting.choices.push(choice);
             }
-            recorded = record(&self.0.name, &setting, write)?;
+            recorded = self.record(&setting)?;
         }
         let recorded = Arc::new(recorded);
         let dtypes = SmallVec::from_slice(dtypes);
-        let known =
-            Known { device: device.downgrade(), dtypes, bucket, recorded: recorded.clone() };
+        let (device, tuned) = (device.downgrade(), Vec::new());
+        let known = Known { device, dtypes, bucket, recorded: recorded.clone(), tuned };
         let mut all = lock(&self.0.recorded);
         all.retain(|known| known.device.strong_count() > 0);
         all.push(known);
         Ok(recorded)
+    }
+
+    /// The setting that the kernel is recorded for, with the first value of each parameter.
+    fn setting(&self, device: &Device, dtypes: &[DType], bucket: Bucket) -> Setting {
+        let mut caps = device.caps().clone();
+        if !self.0.raw.is_empty() {
+            // Arguments are those that the code declares.
+            caps.max_iterations = 0;
+        }
+        let Bucket { large, aligned } = bucket;
+        Setting { caps, inputs: dtypes.to_vec(), large, aligned, ..Setting::default() }
+    }
+
+    fn record(&self, setting: &Setting) -> Result<Recorded, LangError> {
+        record(&self.0.name, setting, |k: &Lang| match &self.0.write {
+            Written::Whole(write) => write(k),
+            Written::Elementwise(write) => flat(k, &setting.inputs, &**write),
+            Written::Text(_) => {}
+        })
+    }
+
+    /// The value of a parameter that [`Kernel::with_parameter`] gave.
+    fn given(&self, name: &str) -> Option<usize> {
+        self.0.choices.iter().find(|choice| choice.0 == *name).map(|choice| choice.1)
     }
 
     /// The kernel of a text, if it is for these dtypes and sizes.
@@ -737,42 +808,89 @@ impl Kernel {
     fn bind(&self, device: Device, inputs: &[(DType, Shape)]) -> Result<Call> {
         let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|x| x.0).collect();
         let aligned = device.caps().mma != DTypeSet::NONE;
-        let bucket = Bucket { large: false, aligned };
+        let mut bucket = Bucket { large: false, aligned };
         let mut recorded = self.recorded(&device, &dtypes, bucket)?;
         let sizes = self.sizes(&recorded, inputs)?;
-        let size = |number: usize| sizes.get(number).copied();
-        let is_small = |expr: &SizeExpr| expr.eval(&size).is_some_and(|x| x <= SMALL as i64);
-        let fits = |(slot, argument): (usize, &Argument)| {
-            let numel = argument
-                .shape
-                .iter()
-                .try_fold(1i64, |numel, expr| numel.checked_mul(expr.eval(&size)?));
-            numel.is_some_and(|numel| numel <= recorded.kernel().params()[slot].len as i64)
-        };
-        let small = recorded.spaces().iter().chain(recorded.scalars()).all(is_small)
-            && recorded.arguments().iter().enumerate().all(fits);
-        let mut vars = recorded.kernel().vars().iter().zip(recorded.scalars());
-        let whole = |(info, expr): (&VarInfo, &SizeExpr)| {
-            expr.eval(&size).is_some_and(|x| x % i64::from(info.multiple_of) == 0)
-        };
-        let of_sizes = Bucket { large: !small, aligned: aligned && vars.all(whole) };
+        let of_sizes = Bucket::of(&recorded, &sizes, aligned);
         if bucket != of_sizes {
-            recorded = self.recorded(&device, &dtypes, of_sizes)?;
+            bucket = of_sizes;
+            recorded = self.recorded(&device, &dtypes, bucket)?;
         }
         let scalars =
-            recorded.scalars().iter().zip(recorded.kernel().vars()).map(|(expr, info)| {
-                let value = expr.eval(&size);
-                value.filter(|x| (0..=info.max).contains(x)).ok_or_else(|| {
-                    let expr = expr.display(recorded.sizes());
-                    let reason = match value.filter(|&x| x >= 0) {
-                        Some(x) => format!("{expr} is {x}, and at most {}", info.max),
-                        None => format!("{expr} is no number from 0 on"),
-                    };
-                    self.misfit(inputs, reason)
-                })
-            });
-        let scalars = scalars.collect::<Result<Arc<[i64]>>>()?;
-        Ok(Call { recorded, scalars, device, sizes })
+            scalars_of(&recorded, &sizes).map_err(|reason| self.misfit(inputs, reason))?;
+        let call = Call { recorded, scalars, device, sizes };
+        Ok(self.tuned(&call, &dtypes, bucket).unwrap_or(call))
+    }
+
+    /// The call with the values of parameters that the device found to be the fastest; `None` if it found none.
+    fn tuned(&self, call: &Call, dtypes: &[DType], bucket: Bucket) -> Option<Call> {
+        let Call { recorded, scalars, device, sizes } = call;
+        let options: Vec<Vec<usize>> = (recorded.parameters().iter())
+            .map(|Parameter { name, values, choice }| match self.given(name) {
+                None => (0..values.len()).collect(),
+                Some(_) => vec![*choice],
+            })
+            .collect();
+        if options.iter().all(|numbers| numbers.len() < 2)
+            || recorded.looks_back()
+            || self.raw_of(device).is_some()
+        {
+            return None;
+        }
+        let (class, generation) = (SizeClass::of(sizes), device.generation_of_values());
+        let is_it = |known: &&mut Known| Arc::ptr_eq(&known.recorded, recorded);
+        let known = lock(&self.0.recorded).iter_mut().find(is_it).and_then(|known| {
+            known.tuned.retain(|tuned| tuned.generation == generation);
+            let tuned = known.tuned.iter().find(|tuned| tuned.class == class);
+            tuned.map(|tuned| tuned.recorded.clone())
+        });
+        let chosen = known.unwrap_or_else(|| {
+            let (kernel, first) = (self.clone(), recorded.clone());
+            let (dtypes, sizes) = (SmallVec::<[DType; 4]>::from_slice(dtypes), sizes.clone());
+            let record = move |device: &Device, choices: &[usize]| {
+                let setting = kernel.setting(device, &dtypes, bucket);
+                kernel.variant(&first, &Setting { choices: choices.to_vec(), ..setting }, &sizes)
+            };
+            let first = SizedKernel { recorded: recorded.clone(), scalars: scalars.clone() };
+            let call =
+                ParameterCall { first, class: class.clone(), options, record: Arc::new(record) };
+            let chosen = device.tuned_values(&call);
+            let tuned = Tuned { class, generation, recorded: chosen.clone() };
+            if let Some(known) = lock(&self.0.recorded).iter_mut().find(is_it) {
+                if known.tuned.len() == MAX_CLASSES {
+                    known.tuned.clear();
+                }
+                known.tuned.push(tuned);
+            }
+            chosen
+        })?;
+        let SizedKernel { recorded, scalars } = fitting(chosen, sizes, bucket)?;
+        Some(Call { recorded, scalars, device: device.clone(), sizes: sizes.clone() })
+    }
+
+    /// The kernel recorded with other values of parameters; `None` where that fails, or it is called in another way than
+    /// the first.
+    fn variant(&self, first: &Recorded, setting: &Setting, sizes: &[i64]) -> Option<SizedKernel> {
+        let setting = Setting { is_trial: true, ..setting.clone() };
+        // The program's closure may not be prepared for all combinations of values.
+        let other = catch_unwind(AssertUnwindSafe(|| self.record(&setting))).ok()?.ok()?;
+        let names = |of: &Recorded| -> Vec<String> {
+            of.parameters().iter().map(|parameter| parameter.name.clone()).collect()
+        };
+        let seen = |of: &Recorded| -> Vec<Argument> {
+            of.arguments().iter().filter(|argument| argument.role.is_seen()).cloned().collect()
+        };
+        let is_same = first.sizes() == other.sizes()
+            && names(first) == names(&other)
+            && seen(first) == seen(&other);
+        let bucket = Bucket { large: setting.large, aligned: setting.aligned };
+        fitting(Arc::new(other), sizes, bucket).filter(|_| is_same)
+    }
+
+    /// The author's own code in a language of the device.
+    fn raw_of(&self, device: &Device) -> Option<&Raw> {
+        let languages = if self.0.raw.is_empty() { &[] } else { device.raw_languages() };
+        self.0.raw.iter().find(|raw| languages.contains(&raw.kernel.language))
     }
 
     /// The launch of the author's own code, if the device has its language.
@@ -784,11 +902,7 @@ impl Kernel {
         device: &Device,
         sizes: &[i64],
     ) -> Result<Option<Arc<RawCall>>> {
-        let languages = if self.0.raw.is_empty() { &[] } else { device.raw_languages() };
-        let Some(raw) = self.0.raw.iter().find(|raw| languages.contains(&raw.kernel.language))
-        else {
-            return Ok(None);
-        };
+        let Some(raw) = self.raw_of(device) else { return Ok(None) };
         let (source, arguments) = (&raw.kernel, recorded.arguments());
         let fits = |(param, argument): (&RawParam, &Argument)| {
             let reads = param.access == Access::Read;

@@ -187,7 +187,7 @@ impl Lang {
 
     /// The coordinates of a number in a space.
     #[inline(never)]
-    fn digits<'k>(&'k self, number: Val<'k>, extents: &[Val<'k>]) -> Vec<Val<'k>> {
+    pub(super) fn digits<'k>(&'k self, number: Val<'k>, extents: &[Val<'k>]) -> Vec<Val<'k>> {
         let mut rest = number;
         let mut next = |&extent| {
             let digit = rest % extent;
@@ -453,6 +453,16 @@ impl<'k> Group<'k> {
         result
     }
 
+    /// Runs a phase without a barrier before it: its accesses of shared storage are known not to meet those since the last one.
+    pub(super) fn phase_beside(self, what: &str, body: impl FnOnce()) {
+        let touched = || self.k.state.borrow_mut().group().map(|x| std::mem::take(&mut x.touched));
+        let before = touched().unwrap_or_default();
+        self.phase(what, body);
+        if let Some(threads) = self.k.state.borrow_mut().group() {
+            threads.touched = threads.touched.and(before);
+        }
+    }
+
     /// Accesses of shared storage since the last barrier, and a barrier behind them.
     #[inline(never)]
     fn begin_phase(self, what: &str) -> (Touched, Option<Value>) {
@@ -492,7 +502,7 @@ impl<'k> Group<'k> {
     }
 
     /// Loops over a space whose points are spread over the threads, neighbours to neighbours.
-    fn spread(self, extents: &[Val<'k>], body: impl FnOnce(&[Val<'k>])) {
+    pub(super) fn spread(self, extents: &[Val<'k>], body: impl FnOnce(&[Val<'k>])) {
         let k = self.k;
         let Some(number) = self.number() else {
             return k.each_in_loops(extents, LoopKind::Parallel, body);

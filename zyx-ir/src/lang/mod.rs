@@ -35,12 +35,16 @@ mod array;
 mod batch;
 mod control;
 mod copied;
+mod exchange;
+#[cfg(test)]
+mod exchange_tests;
 mod finish;
 mod fuse;
 mod group;
 mod handle;
 mod lanes;
 mod order;
+mod pipeline;
 mod progress;
 #[cfg(test)]
 mod progress_tests;
@@ -122,6 +126,8 @@ pub struct Setting {
     pub aligned: bool,
     /// For each parameter which of its values.
     pub choices: Vec<usize>,
+    /// Whether the tuner tries these choices: a kernel that cannot be recorded with them is no mistake.
+    pub is_trial: bool,
 }
 
 impl Setting {
@@ -132,8 +138,8 @@ impl Setting {
 impl Default for Setting {
     /// No inputs and the interpreter's capabilities.
     fn default() -> Setting {
-        let caps = crate::ir::interp::caps();
-        Setting { caps, inputs: Vec::new(), large: false, aligned: false, choices: Vec::new() }
+        let (caps, (inputs, choices)) = (crate::ir::interp::caps(), Default::default());
+        Setting { caps, inputs, large: false, aligned: false, choices, is_trial: false }
     }
 }
 
@@ -175,6 +181,11 @@ impl Role {
             Role::Filled(_) | Role::Scratch | Role::Cut => Access::ReadWrite,
         }
     }
+
+    /// Whether a caller gives or gets it.
+    pub fn is_seen(self) -> bool {
+        !matches!(self, Role::Scratch | Role::Cut)
+    }
 }
 
 /// What an argument holds before the kernel runs.
@@ -186,6 +197,24 @@ pub enum Fill {
     Input(usize),
 }
 
+/// A parameter of a recorded kernel; see [`Lang::parameter`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// The name that the kernel's author gave it.
+    pub name: String,
+    /// The values that it may have.
+    pub values: Vec<usize>,
+    /// The number of the value that the kernel was recorded with.
+    pub choice: usize,
+}
+
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.values.get(self.choice).copied().unwrap_or(1);
+        write!(f, "{} = {value}", self.name)
+    }
+}
+
 /// A kernel as it was recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
@@ -195,7 +224,7 @@ pub struct Recorded {
     scalars: Vec<SizeExpr>,
     sizes: Vec<String>,
     spaces: Vec<SizeExpr>,
-    parameters: Vec<(String, Vec<usize>)>,
+    parameters: Vec<Parameter>,
     looks_back: bool,
     lines: Vec<u32>,
     sites: Vec<Site>,
@@ -245,8 +274,8 @@ impl Recorded {
             })
     }
 
-    /// The parameters with their values.
-    pub fn parameters(&self) -> &[(String, Vec<usize>)] {
+    /// The parameters, in the order in which they were declared.
+    pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
 
@@ -513,21 +542,50 @@ impl Lang {
         }
     }
 
-    /// A number of the author's choice among these, the first unless the caller, or the tuner, chooses another: as the
-    /// extent of a tile.
+    /// A number among these that changes how fast the kernel is and not what it computes, as the extent of a tile: the first
+    /// one, unless the caller chooses another, or a device finds another to be faster (`Device::tune`).
+    ///
+    /// Sums may round differently with another value. A value with which the kernel cannot be recorded, or that a device
+    /// refuses, is not chosen by a device.
+    ///
+    /// ```
+    /// use zyx_ir::DType;
+    /// use zyx_ir::lang::{Lang, Setting, record};
+    ///
+    /// let copy = |k: &Lang| {
+    ///     let n = k.size("n");
+    ///     let tile = k.parameter("tile", &[256, 64]);
+    ///     let (x, y) = (k.input("x", [n]), k.output("y", [n], DType::F32));
+    ///     k.groups([n.div_ceil(tile)], 64, |g, [group]| {
+    ///         let first = group * tile;
+    ///         g.each((n - first).minimum(tile), |i| y.set(first + i, x.at(first + i)));
+    ///     });
+    /// };
+    /// let mut setting = Setting { inputs: vec![DType::F32], ..Setting::default() };
+    /// let with_256 = record("copy", &setting, copy)?;
+    /// setting.choices = vec![1];
+    /// let with_64 = record("copy", &setting, copy)?;
+    /// assert_ne!(with_256.kernel(), with_64.kernel());
+    /// # Ok::<(), zyx_ir::lang::LangError>(())
+    /// ```
     #[track_caller]
     pub fn parameter(&self, name: &str, values: &[usize]) -> usize {
-        let number = {
+        let choice = {
             let parameters = &mut self.state.borrow_mut().recorded.parameters;
-            parameters.push((name.to_owned(), values.to_vec()));
-            parameters.len() - 1
+            let choice = self.setting.choices.get(parameters.len()).copied().unwrap_or(0);
+            let (name, values) = (name.to_owned(), values.to_vec());
+            parameters.push(Parameter { name, values, choice });
+            choice
         };
-        let choice = self.setting.choices.get(number).copied().unwrap_or(0);
-        let Some(&value) = values.get(choice) else {
+        values.get(choice).copied().unwrap_or_else(|| {
             self.fail(format_args!("parameter `{name}` has no value number {choice}"));
-            return 1;
-        };
-        value
+            1
+        })
+    }
+
+    /// Whether the tuner tries values of parameters: a mistake is none of the program.
+    pub fn is_trial(&self) -> bool {
+        self.setting.is_trial
     }
 
     /// The scalar argument that is this number at launch.

@@ -9,6 +9,7 @@ use super::Lang;
 use super::array::Array;
 use super::group::{Group, Touched};
 use super::handle::MatrixHandle;
+use super::pipeline::Stages;
 use super::tile::{Layout, Matrix};
 use super::value::Val;
 use crate::dtype::DType;
@@ -271,9 +272,7 @@ impl<'k> Matrix<'k> {
         left: Element<'_, 'k>,
         right: Element<'_, 'k>,
     ) {
-        let (Layout::Squares { of_warp }, k) = (self.handle.layout, self.group.k) else {
-            return;
-        };
+        let Layout::Squares { of_warp } = self.handle.layout else { return };
         let known = len.literal().and_then(|n| usize::try_from(n.to_i64()).ok());
         let depth = known.map_or(STEPS, |n| n.next_multiple_of(SIDE).clamp(SIDE, DEPTH));
         let depth = if depth.is_power_of_two() { depth } else { SIDE };
@@ -293,22 +292,7 @@ impl<'k> Matrix<'k> {
             let a = |i: usize, step: usize| left.square(half, warp + i, step);
             self.multiply_block(right, block, &a);
         };
-        let first = k.index(0);
-        self.group.phase("add_product", || {
-            bring(first);
-            leave(first);
-        });
-        let last = (len.div_ceil(depth) - 1).maximum(0);
-        if last.literal().is_none_or(|n| n.to_i64() > 0) {
-            k.for_each(last, |block| {
-                self.group.phase("add_product", || {
-                    bring(block + 1);
-                    multiply(block);
-                    leave(block + 1);
-                });
-            });
-        }
-        self.group.phase("add_product", || multiply(last));
+        self.multiply_in_stages((&bring, &leave), len.div_ceil(depth), false, &multiply);
         sides.iter().for_each(|side| self.group.give_back(&side.storage));
     }
 
@@ -318,28 +302,31 @@ impl<'k> Matrix<'k> {
         let depth = steps.min(DEPTH);
         let side = Side::new(self.group, right, true, [self.shape()[1], depth]);
         let Some(side) = side else { return };
-        let block = |n: usize| k.index(n as i64);
-        let bring = |n: usize| side.bring(block(n * depth), None);
-        self.group.phase("add_product", || {
-            bring(0);
-            side.leave(block(0));
-        });
-        for n in 0..steps / depth {
-            let more = (n + 1) * depth < steps;
-            self.group.phase("add_product", || {
-                if more {
-                    bring(n + 1);
-                }
-                let squares = |i: usize| i * (steps / SIDE) + n * (depth / SIDE);
-                self.multiply_block(&side, block(n), &|i, step| {
-                    matrix.as_left(squares(i) + step, dtype)
-                });
-                if more {
-                    side.leave(block(n + 1));
-                }
-            });
-        }
+        let (bring, leave) = (|block| side.bring(block * depth, None), |block| side.leave(block));
+        let multiply = |block: Val<'k>| {
+            let Some(n) = block.literal().map(|n| n.to_i64() as usize) else {
+                return k.fail("invariant: blocks of steps are unrolled");
+            };
+            let squares = |i: usize| i * (steps / SIDE) + n * (depth / SIDE);
+            let left = |i: usize, step| matrix.as_left(squares(i) + step, dtype);
+            self.multiply_block(&side, block, &left);
+        };
+        let blocks = k.index((steps / depth) as i64);
+        self.multiply_in_stages((&bring, &leave), blocks, true, &multiply);
         self.group.give_back(&side.storage);
+    }
+
+    /// Multiplies blocks, each while the next one is loaded.
+    fn multiply_in_stages(
+        &self,
+        (load, store): (&dyn Fn(Val<'k>), &dyn Fn(Val<'k>)),
+        blocks: Val<'k>,
+        unrolled: bool,
+        multiply: &dyn Fn(Val<'k>),
+    ) {
+        let stages = Stages { what: "add_product", count: 2, unrolled, load, store };
+        let multiply = |block| self.group.phase("add_product", || multiply(block));
+        self.group.run_stages(&stages, blocks, &multiply);
     }
 
     /// Adds the products of a block: of the left factor there are the squares of the warp by row of squares and step.

@@ -81,7 +81,7 @@ pub(super) fn devices() -> Vec<Caps> {
     devices
 }
 
-fn options(caps: &Caps, shuffle: Option<u64>) -> Options {
+pub(super) fn options(caps: &Caps, shuffle: Option<u64>) -> Options {
     let subgroup = caps.subgroup.1.max(1) as usize;
     Options { shuffle, subgroup, ..Options::default() }
 }

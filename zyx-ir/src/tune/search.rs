@@ -30,13 +30,10 @@ const GAIN: f64 = 0.95;
 /// Times that the winner and the untuned kernel are measured in turns.
 const TURNS: usize = 5;
 
-/// A device that candidates are tried on.
+/// A device that programs are measured on.
 pub trait Bench {
     /// A compiled kernel.
     type Program: Clone;
-
-    /// Compiles a kernel after legalisation; `None` if the device cannot, or time is up.
-    fn compile(&mut self, kernel: &Rewritten) -> Option<Self::Program>;
 
     /// What it writes when run on [`contents`](super::check::contents), by slot; empty where it
     /// only reads.
@@ -47,6 +44,12 @@ pub trait Bench {
 
     /// Whether the time for this search is used up.
     fn is_spent(&self) -> bool;
+}
+
+/// A device that candidates are compiled for and measured on.
+pub trait CompilingBench: Bench {
+    /// Compiles a kernel after legalisation; `None` if the device cannot, or time is up.
+    fn compile(&mut self, kernel: &Rewritten) -> Option<Self::Program>;
 }
 
 /// What a search found.
@@ -79,7 +82,7 @@ pub struct Contest<'a, B: Bench> {
 
 /// Searches for a kernel faster than what the heuristic makes of this one, by [`PASSES`](crate::passes::PASSES) and
 /// these `registered` passes. `None` if not even that could be run.
-pub fn search<B: Bench>(
+pub fn search<B: CompilingBench>(
     kernel: &Rewritten,
     caps: &Caps,
     registered: &[&'static Pass],
@@ -132,38 +135,6 @@ impl<'a, B: Bench> Contest<'a, B> {
         Some((Contest { kernel, bench, expected, reassociates, wrong: 0 }, time))
     }
 
-    /// Measures the first few; whether one of them is the best so far.
-    fn round(
-        &mut self,
-        list: Vec<Candidate>,
-        best: &mut (Candidate, B::Program, Duration),
-    ) -> bool {
-        let limit = best.0.estimate * HOPELESS;
-        let mut better = false;
-        for candidate in list.into_iter().take(MEASURED) {
-            if self.bench.is_spent() {
-                break;
-            }
-            if candidate.estimate > limit {
-                continue;
-            }
-            let Some((program, time)) = self.measure(&candidate) else { continue };
-            if is_sooner(time, best.2) {
-                *best = (candidate, program, time);
-                better = true;
-            }
-        }
-        better
-    }
-
-    /// The program and time of a candidate that computes what it should.
-    fn measure(&mut self, candidate: &Candidate) -> Option<(B::Program, Duration)> {
-        let kernel = Rewritten::by_passes(candidate.kernel.clone());
-        let program = self.bench.compile(&kernel)?;
-        let time = self.time(&program, candidate.trace.reassociates(), &candidate.trace)?;
-        Some((program, time))
-    }
-
     /// The time of a program, if it computes what it should, with rounding of its own if it `rounds`.
     pub fn time(
         &mut self,
@@ -204,6 +175,40 @@ impl<'a, B: Bench> Contest<'a, B> {
         let found = self.bench.outputs(best)?;
         let faster = |i: usize| tuned[i].as_secs_f64() < GAIN * untuned[i].as_secs_f64();
         (self.is_right(&found, rounds) && faster(0) && faster(TURNS / 2)).then_some((a, b))
+    }
+}
+
+impl<B: CompilingBench> Contest<'_, B> {
+    /// Measures the first few; whether one of them is the best so far.
+    fn round(
+        &mut self,
+        list: Vec<Candidate>,
+        best: &mut (Candidate, B::Program, Duration),
+    ) -> bool {
+        let limit = best.0.estimate * HOPELESS;
+        let mut better = false;
+        for candidate in list.into_iter().take(MEASURED) {
+            if self.bench.is_spent() {
+                break;
+            }
+            if candidate.estimate > limit {
+                continue;
+            }
+            let Some((program, time)) = self.measure(&candidate) else { continue };
+            if is_sooner(time, best.2) {
+                *best = (candidate, program, time);
+                better = true;
+            }
+        }
+        better
+    }
+
+    /// The program and time of a candidate that computes what it should.
+    fn measure(&mut self, candidate: &Candidate) -> Option<(B::Program, Duration)> {
+        let kernel = Rewritten::by_passes(candidate.kernel.clone());
+        let program = self.bench.compile(&kernel)?;
+        let time = self.time(&program, candidate.trace.reassociates(), &candidate.trace)?;
+        Some((program, time))
     }
 }
 
@@ -255,13 +260,15 @@ mod tests {
         compiled: usize,
     }
 
-    impl Bench for Fake {
-        type Program = Kernel;
-
+    impl CompilingBench for Fake {
         fn compile(&mut self, kernel: &Rewritten) -> Option<Kernel> {
             self.compiled += 1;
             Some((**kernel).clone())
         }
+    }
+
+    impl Bench for Fake {
+        type Program = Kernel;
 
         fn outputs(&mut self, program: &Kernel) -> Option<Vec<Vec<u8>>> {
             let mut out = property_tests::run(program, &self.input, &scalars(program));

@@ -5409,7 +5409,8 @@ class Device:
 
     def tune(self, seconds: float = 1.0) -> list[tuple[str, float, float]]:
         """Looks for faster kernels among all generated so far, for `seconds` at most; gives name, time
-        of a launch before and time of a launch now, in seconds, of each that was searched."""
+        of a launch before and time of a launch now, in seconds, of each that was searched. Kernels of the program that were called
+        are tried with other values of their parameters (`zyx.lang.Lang.parameter`)."""
 
     def set_tuning(self, seconds: float | None = None) -> None:
         """Looks for faster kernels while programs run, for `seconds` in all; `None` ends that."""

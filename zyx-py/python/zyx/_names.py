@@ -4,7 +4,7 @@ What is given by position costs nothing more than before but for one call of Pyt
 """
 
 from ._core import DType, Tensor, is_grad_enabled
-from ._steps import in_steps
+from ._steps import in_steps, wrapper as _as
 
 # Function, and `theirs=ours`; `theirs=` alone is the tensor itself.
 _TABLE = """
@@ -173,14 +173,6 @@ def renamed(function, names, takes_out=None):
     if takes_out:
         call._takes_out = True
     return _as(function, call)
-
-
-def _as(known, function):
-    """A function that looks like another: what `functools.wraps` does, which takes longer."""
-    function.__name__, function.__qualname__, function.__doc__ = known.__name__, known.__qualname__, known.__doc__
-    # Where pickles find it.
-    function.__wrapped__, function.__module__ = known, "zyx"
-    return function
 
 
 # Options that say how PyTorch stores what a function makes.

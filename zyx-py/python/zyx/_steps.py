@@ -1,7 +1,5 @@
 """How functions that are made of several operations treat halves."""
 
-import functools
-
 from ._core import Tensor
 
 _HALVES, _FLOATS = ("float16", "bfloat16"), ("float16", "bfloat16", "float32", "float64")
@@ -24,6 +22,14 @@ def _cast(value, given, dtype):
     return value
 
 
+def wrapper(known, function, module="zyx"):
+    """A function that looks like another: what `functools.wraps` does, which takes longer to import."""
+    function.__name__, function.__qualname__, function.__doc__ = known.__name__, known.__qualname__, known.__doc__
+    # Where pickles find it.
+    function.__wrapped__, function.__module__ = known, module
+    return function
+
+
 # Calls a function with the casts of `zyx.amp.autocast`, once that is used.
 call_with_casts = None
 
@@ -31,7 +37,6 @@ call_with_casts = None
 def in_steps(function):
     """A function made of several operations: halves are computed in `float32` and rounded once."""
 
-    @functools.wraps(function)
     def computed(*arguments, **options):
         if call_with_casts is None:
             return rounded(*arguments, **options)
@@ -47,4 +52,4 @@ def in_steps(function):
         return _cast(found, ("float32",), dtypes.pop())
 
     computed.is_in_steps = True
-    return computed
+    return wrapper(function, computed, function.__module__)

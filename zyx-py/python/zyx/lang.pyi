@@ -267,7 +267,7 @@ class Lang:
         """Several sizes."""
 
     def parameter(self, name: str, values: Sequence[int]) -> int:
-        """A number among these, as the extent of a tile: the first one, unless `with_parameter` chooses another."""
+        """A number among these, as the extent of a tile: the first one, unless `with_parameter` or `Device.tune` chooses another."""
 
     def input(self, name: str, shape: Extents) -> Array:
         """The next input, in the dtype of the tensor that the caller gives."""

@@ -125,7 +125,7 @@ impl PyLang {
         })
     }
 
-    /// A number among these: the first one, unless `with_parameter` chooses another.
+    /// A number among these: the first one, unless `with_parameter` or `Device.tune` chooses another.
     fn parameter(&self, py: Python<'_>, name: &str, values: Vec<usize>) -> Object {
         self.record(py, &mut |step| step.k.parameter(name, &values).into_py_any(step.py))
     }

@@ -16,7 +16,7 @@ use crate::error::{caught, detached, kernel_error, raise_later};
 use crate::functional::in_python;
 use crate::lists::each;
 use crate::tensor::PyTensor;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 pub(crate) use recording::line;
@@ -42,7 +42,10 @@ fn recorded<T>(k: &Lang, record: impl FnOnce(Python<'_>, &Open) -> PyResult<T>) 
         Ok(found) => Some(found),
         Err(error) => {
             k.fail(format_args!("it raised an exception: {error}"));
-            raise_later(error);
+            // Values that the tuner tries may be of no use to the function; Ctrl-C is for the program.
+            if !(k.is_trial() && Python::attach(|py| error.is_instance_of::<PyException>(py))) {
+                raise_later(error);
+            }
             None
         }
     }

@@ -10,7 +10,7 @@ use crate::ir::{Kernel, Rewritten, Verified};
 use crate::prepare::optimize_by;
 use crate::runtime::Program;
 use crate::runtime::device::Device;
-use crate::tune::search::{Bench, Contest, HOPELESS, is_sooner};
+use crate::tune::search::{Bench, CompilingBench, Contest, HOPELESS, is_sooner};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;

@@ -8,6 +8,7 @@
 //! there are files of their own, since a search without them says nothing of them.
 
 use super::library::Rival;
+use super::parameters::Values;
 use crate::hal::{Caps, DeviceInfo, DiskCache};
 use crate::ir::Kernel;
 use crate::passes::{Pass, Trace};
@@ -82,6 +83,16 @@ impl Store {
         self.cache.store(&self.key(kernel), text.as_bytes());
     }
 
+    /// The choice of values of parameters for the call with this key; `None` if there is none.
+    pub(super) fn values(&self, key: &str) -> Option<Values> {
+        String::from_utf8(self.cache.load(key)?).ok()?.parse().ok()
+    }
+
+    /// Keeps values of parameters.
+    pub(super) fn put_values(&self, key: &str, values: &Values) {
+        self.cache.store(key, values.to_string().as_bytes());
+    }
+
     /// What is known to compute a call, whose kernel this is, fastest.
     pub(super) fn rival(&self, kernel: &Kernel) -> Option<Rival> {
         String::from_utf8(self.cache.load(&self.call(kernel))?).ok()?.parse().ok()
@@ -94,7 +105,7 @@ impl Store {
 }
 
 /// Tells kernels apart for this purpose: 64 bits of their text.
-fn fingerprint(kernel: &Kernel) -> String {
+pub(super) fn fingerprint(kernel: &Kernel) -> String {
     let hash = kernel.to_string().bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });

@@ -312,6 +312,8 @@ fn joint_kernels_are_tuned_part_by_part() {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
+mod parameters;
+
 /// Ops that a slow program of a library counts for.
 const SLOW: usize = 1 << 20;
 
