@@ -32,29 +32,33 @@ pub fn attention(width: usize, causal: bool) -> Kernel {
             let end = if causal { keys.minimum(top + rows) } else { keys };
             k.for_each(end.div_ceil(block), |turn| {
                 let first = turn * block;
-                let scores = g.matrix([rows, block], dtype);
-                scores.add_product_of(&queries, q.dtype(), |step, j| {
-                    key.at_or([head, first + j, step], 0.0)
-                });
-                let all_seen = if causal { keys.minimum(top + 1) } else { keys };
-                k.when((first + block).gt(all_seen), || {
-                    scores.map(|[i, j], score| {
-                        let there = (first + j).lt(keys);
-                        let seen = if causal { there & (first + j).le(top + i) } else { there };
-                        seen.select(score, f64::NEG_INFINITY)
+                // Values are on their way while scores are computed.
+                let probabilities = || {
+                    let scores = g.matrix([rows, block], dtype);
+                    scores.add_product_of(&queries, q.dtype(), |step, j| {
+                        key.at_or([head, first + j, step], 0.0)
                     });
-                });
-                // The block's maxima, and what sums of before are worth beside them.
-                let now = most.map([&scores.reduce_rows(Max)], |x, [y]| x.maximum(y * scale));
-                let worth = most.map([&now], |before, [now]| power(before - now));
-                scores.map_rows([&now], |_, score, [now]| power(score.mul_add(scale, -now)));
-                let new = total.map([&worth, &scores.reduce_rows(Add)], |x, [w, sum]| x * w + sum);
-                sums.map_rows([&worth], |_, sum, [worth]| sum * worth);
-                sums.add_product_of(&scores, v.dtype(), |step, j| {
+                    let all_seen = if causal { keys.minimum(top + 1) } else { keys };
+                    k.when((first + block).gt(all_seen), || {
+                        scores.map(|[i, j], score| {
+                            let there = (first + j).lt(keys);
+                            let seen = if causal { there & (first + j).le(top + i) } else { there };
+                            seen.select(score, f64::NEG_INFINITY)
+                        });
+                    });
+                    // The block's maxima, and what sums of before are worth beside them.
+                    let now = most.map([&scores.reduce_rows(Max)], |x, [y]| x.maximum(y * scale));
+                    let worth = most.map([&now], |before, [now]| power(before - now));
+                    scores.map_rows([&now], |_, score, [now]| power(score.mul_add(scale, -now)));
+                    let part = scores.reduce_rows(Add);
+                    total.set(&total.map([&worth, &part], |x, [w, sum]| x * w + sum));
+                    sums.map_rows([&worth], |_, sum, [worth]| sum * worth);
+                    most.set(&now);
+                    scores
+                };
+                sums.add_product_after(block, v.dtype(), probabilities, |step, j| {
                     v.at_or([head, first + step, j], 0.0)
                 });
-                total.set(&new);
-                most.set(&now);
             });
             sums.each([&total], |[i, j], sum, [total]| {
                 y.set_if((top + i).lt(n), [head, top + i, j], (sum / total).cast(y.dtype()));

@@ -17,6 +17,8 @@ pub(super) struct Stages<'f, 'k> {
     pub(super) count: usize,
     /// Whether steps of a known number are recorded one by one, with literal numbers.
     pub(super) unrolled: bool,
+    /// Whether the first step was loaded already.
+    pub(super) is_loaded: bool,
     /// Loads what a step needs into registers.
     pub(super) load: &'f dyn Fn(Val<'k>),
     /// Stores what was loaded in the buffer of a step.
@@ -135,8 +137,14 @@ impl<'k> Group<'k> {
                 tiles.iter().zip(&held).for_each(|(tile, held)| tile.set(at, held.at(turn)));
             });
         };
-        let stages =
-            Stages { what: "pipeline", count, unrolled: false, load: &load, store: &store };
+        let stages = Stages {
+            what: "pipeline",
+            count,
+            unrolled: false,
+            is_loaded: false,
+            load: &load,
+            store: &store,
+        };
         k.when(len.gt(0), || self.run_stages(&stages, len, &|step| compute(step, &of_step(step))));
         tiles.iter().for_each(|tile| self.give_back(tile));
     }
@@ -148,14 +156,18 @@ impl<'k> Group<'k> {
         len: Val<'k>,
         compute: &dyn Fn(Val<'k>),
     ) {
-        let (k, Stages { what, count, unrolled, load, store }) = (self.k, stages);
+        let (k, Stages { what, count, unrolled, is_loaded, load, store }) = (self.k, stages);
         let (ahead, known) = (count - 1, len.literal().map(|n| n.to_i64()));
         let fill = |step: Val<'k>| {
             load(step);
             store(step);
         };
         self.phase(what, || {
-            fill(k.index(0));
+            if *is_loaded {
+                store(k.index(0))
+            } else {
+                fill(k.index(0))
+            }
             for step in (1..ahead as i64).map(|step| k.index(step)) {
                 k.when(step.lt(len), || fill(step));
             }

@@ -292,16 +292,26 @@ impl<'k> Matrix<'k> {
             let a = |i: usize, step: usize| left.square(half, warp + i, step);
             self.multiply_block(right, block, &a);
         };
-        self.multiply_in_stages((&bring, &leave), len.div_ceil(depth), false, &multiply);
+        let blocks = len.div_ceil(depth);
+        self.multiply_in_stages((&bring, &leave), blocks, (false, false), &multiply);
         sides.iter().for_each(|side| self.group.give_back(&side.storage));
     }
 
-    /// Adds the product of a matrix that threads hold, converted to a dtype, and a factor that is brought by blocks.
-    pub(super) fn multiply_held(&self, matrix: &Matrix<'k>, dtype: DType, right: Element<'_, 'k>) {
-        let (k, steps) = (self.group.k, matrix.shape()[1]);
+    /// Adds the product of a matrix that threads hold, converted to a dtype, and a factor that is brought by blocks, the first one
+    /// before the matrix is computed.
+    pub(super) fn multiply_held(
+        &self,
+        steps: usize,
+        dtype: DType,
+        right: Element<'_, 'k>,
+        matrix: &dyn Fn() -> Matrix<'k>,
+    ) {
+        let k = self.group.k;
         let depth = steps.min(DEPTH);
         let side = Side::new(self.group, right, true, [self.shape()[1], depth]);
         let Some(side) = side else { return };
+        self.group.phase("add_product", || side.bring(k.index(0), None));
+        let matrix = matrix();
         let (bring, leave) = (|block| side.bring(block * depth, None), |block| side.leave(block));
         let multiply = |block: Val<'k>| {
             let Some(n) = block.literal().map(|n| n.to_i64() as usize) else {
@@ -312,7 +322,7 @@ impl<'k> Matrix<'k> {
             self.multiply_block(&side, block, &left);
         };
         let blocks = k.index((steps / depth) as i64);
-        self.multiply_in_stages((&bring, &leave), blocks, true, &multiply);
+        self.multiply_in_stages((&bring, &leave), blocks, (true, true), &multiply);
         self.group.give_back(&side.storage);
     }
 
@@ -321,10 +331,10 @@ impl<'k> Matrix<'k> {
         &self,
         (load, store): (&dyn Fn(Val<'k>), &dyn Fn(Val<'k>)),
         blocks: Val<'k>,
-        unrolled: bool,
+        (unrolled, is_loaded): (bool, bool),
         multiply: &dyn Fn(Val<'k>),
     ) {
-        let stages = Stages { what: "add_product", count: 2, unrolled, load, store };
+        let stages = Stages { what: "add_product", count: 2, unrolled, is_loaded, load, store };
         let multiply = |block| self.group.phase("add_product", || multiply(block));
         self.group.run_stages(&stages, blocks, &multiply);
     }

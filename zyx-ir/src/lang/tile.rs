@@ -343,21 +343,51 @@ impl<'k> Matrix<'k> {
         dtype: DType,
         right: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
     ) {
-        let k = self.k();
+        let (k, steps) = (self.k(), matrix.shape()[1]);
+        let matrix = || Matrix { group: matrix.group, handle: matrix.handle };
         let right = |j, step| k.of_program(|| right(step, j));
-        k.primitive(|| self.multiply_matrix(matrix, dtype, &right));
+        k.primitive(|| self.multiply_matrix(steps, dtype, &right, &matrix));
     }
 
-    fn multiply_matrix(&self, matrix: &Matrix<'k>, dtype: DType, right: Element<'_, 'k>) {
-        let (k, layout) = (self.k(), self.handle.layout);
-        if layout == matrix.handle.layout && matches!(layout, Layout::Squares { .. }) {
-            return self.multiply_held(matrix, dtype, right);
+    /// As [`Matrix::add_product_of`], of a matrix with so many columns that `left` computes: the other factor is on its way meanwhile.
+    #[track_caller]
+    pub fn add_product_after(
+        &self,
+        columns: usize,
+        dtype: DType,
+        left: impl Fn() -> Matrix<'k>,
+        right: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
+    ) {
+        let k = self.k();
+        let matrix = || {
+            let matrix = k.of_program(&left);
+            if matrix.shape()[1] != columns {
+                let n = matrix.shape()[1];
+                k.fail(format_args!("a factor has {n} columns, and {columns} were announced"));
+            }
+            matrix
+        };
+        let right = |j, step| k.of_program(|| right(step, j));
+        k.primitive(|| self.multiply_matrix(columns, dtype, &right, &matrix));
+    }
+
+    fn multiply_matrix(
+        &self,
+        steps: usize,
+        dtype: DType,
+        right: Element<'_, 'k>,
+        matrix: &dyn Fn() -> Matrix<'k>,
+    ) {
+        let k = self.k();
+        if matches!(self.handle.layout, Layout::Squares { .. }) && steps.is_multiple_of(SIDE) {
+            return self.multiply_held(steps, dtype, right, matrix);
         }
+        let matrix = matrix();
         let staged = self.group.scratch(&matrix.shape(), dtype);
         matrix.group.phase("add_product_of", || {
             matrix.held(&|held| staged.set(held.at, matrix.get(&held).cast(dtype)));
         });
-        let steps = (k.index(0), k.index(matrix.shape()[1] as i64));
+        let steps = (k.index(0), k.index(steps as i64));
         self.multiply_in_grid(steps, &|i, step| staged.at([i, step]), right);
         self.group.give_back(&staged);
     }
