@@ -1,0 +1,166 @@
+//! Shuffles as emitters of languages for many devices spell them: of 32-bit words, by lanes that exist.
+//!
+//! Such languages exchange numbers of 32 bits on every device and others on some, leave the value
+//! from a lane that does not exist undefined, and do not say which thread of a group is which lane.
+//! [`of_words`] gives a kernel whose shuffles are of `u32`, by an index or an exclusive or below the
+//! size of a subgroup; [`lanes`] tells an emitter that its counter of local axis 0 must be made of the
+//! numbers of subgroup and lane.
+
+use crate::caps::Caps;
+use crate::codegen::stages::Stage;
+use crate::dtype::DType;
+use crate::ir::{Kernel, LoopKind, Op, Ranges, ShuffleKind, Type, Value};
+use crate::ops::BinaryOp;
+use crate::passes::rebuild::Rebuild;
+use crate::scalar::Scalar;
+
+/// The size of subgroups if a stage has shuffles: the counter of local axis 0 is then the number of the
+/// subgroup times this, plus the number of the lane.
+///
+/// # Errors
+/// When the threads of the stage are not whole subgroups along one axis.
+pub fn lanes(kernel: &Kernel, stage: &Stage, caps: &Caps) -> Result<Option<u32>, String> {
+    let is_shuffle = |(value, op, _): &(Value, Op, Type)| {
+        stage.members[value.idx()] && matches!(op, Op::Shuffle { .. })
+    };
+    let Some((value, ..)) = kernel.iter().find(is_shuffle) else { return Ok(None) };
+    let size = size(value, caps)?;
+    match stage.local {
+        [n, 1, 1] if n > 0 && n.is_multiple_of(size.into()) => Ok(Some(size)),
+        local => Err(format!(
+            "{value}: a shuffle needs groups of one axis that are whole subgroups of {size} threads, not {local:?}"
+        )),
+    }
+}
+
+/// The one size that subgroups have.
+fn size(value: Value, caps: &Caps) -> Result<u32, String> {
+    let (least, most) = caps.subgroup;
+    let known = least == most && most.is_power_of_two();
+    if known { Ok(most) } else { Err(format!("{value}: subgroups of {least} to {most} threads")) }
+}
+
+/// The kernel with shuffles of words only; `None` if it has no shuffles.
+///
+/// # Errors
+/// When subgroups may differ in size, or the local loops around a shuffle have several axes.
+pub fn of_words(kernel: &Kernel, caps: &Caps) -> Result<Option<Kernel>, String> {
+    if !kernel.ops().iter().any(|op| matches!(op, Op::Shuffle { .. })) {
+        return Ok(None);
+    }
+    let ranges = Ranges::of(kernel);
+    let mut r = Rebuild::new(kernel);
+    for (value, op, _) in kernel.iter() {
+        let Op::Shuffle { kind, x, lane } = op else {
+            r.copy(value);
+            continue;
+        };
+        let size = size(value, caps)?;
+        let exists = ranges.get(lane).within(0, i128::from(size) - 1);
+        let (kind, lane) = match kind {
+            ShuffleKind::Xor if exists => {
+                let lane = r.get(lane);
+                (kind, r.out.cast(DType::U32, lane))
+            }
+            _ => (ShuffleKind::Index, r.source(value, (kind, lane), size, exists)?),
+        };
+        let x = r.get(x);
+        let new = r.exchange(kind, x, lane);
+        r.set(value, new);
+    }
+    Ok(Some(r.out.finish()))
+}
+
+impl Rebuild<'_> {
+    /// The lane that a shuffle takes its value from: its own instead of one that does not exist.
+    fn source(
+        &mut self,
+        shuffle: Value,
+        (kind, lane): (ShuffleKind, Value),
+        size: u32,
+        exists: bool,
+    ) -> Result<Value, String> {
+        let lane = self.get(lane);
+        let lane = self.out.cast(DType::I64, lane);
+        if exists && kind == ShuffleKind::Index {
+            return Ok(self.out.cast(DType::U32, lane));
+        }
+        let counter = self.counter(shuffle)?;
+        let [zero, size, mask] =
+            [0, i64::from(size), i64::from(size) - 1].map(|n| self.out.index(n));
+        let b = &mut self.out;
+        let own = b.binary(BinaryOp::And, counter, mask);
+        // No sum is computed before its operand is known to be small.
+        let (least, end) = match kind {
+            ShuffleKind::Index | ShuffleKind::Xor => (zero, size),
+            ShuffleKind::Down => {
+                (b.binary(BinaryOp::Sub, zero, own), b.binary(BinaryOp::Sub, size, own))
+            }
+        };
+        let above = b.binary(BinaryOp::Le, least, lane);
+        let below = b.binary(BinaryOp::Lt, lane, end);
+        let exists = b.binary(BinaryOp::And, above, below);
+        let source = match kind {
+            ShuffleKind::Index => b.select(exists, lane, own),
+            ShuffleKind::Xor | ShuffleKind::Down => {
+                let step = b.select(exists, lane, zero);
+                let op = if kind == ShuffleKind::Xor { BinaryOp::Xor } else { BinaryOp::Add };
+                b.binary(op, own, step)
+            }
+        };
+        Ok(b.cast(DType::U32, source))
+    }
+
+    /// The new counter of the local loop around an old shuffle.
+    fn counter(&self, shuffle: Value) -> Result<Value, String> {
+        let regions = crate::ir::Regions::of(self.src);
+        let mut counters = regions.enclosing(shuffle).filter(|&region| match self.src.op(region) {
+            Op::Loop { kind: LoopKind::Local, axis, len } => {
+                axis == 0 || self.src.constant(len) != Some(Scalar::from(1i64))
+            }
+            _ => false,
+        });
+        let is_first = |&v: &Value| matches!(self.src.op(v), Op::Loop { axis: 0, .. });
+        let counter = counters.next().filter(is_first).filter(|_| counters.next().is_none());
+        let counter =
+            counter.ok_or_else(|| format!("{shuffle}: a shuffle needs groups of one axis"))?;
+        Ok(self.get(counter))
+    }
+
+    /// A shuffle of the bits of a value, word by word.
+    fn exchange(&mut self, kind: ShuffleKind, x: Value, lane: Value) -> Value {
+        let ty = self.out.ty(x);
+        let b = &mut self.out;
+        match ty.dtype {
+            DType::U32 => b.emit(Op::Shuffle { kind, x, lane }, ty),
+            dtype if dtype == DType::Bool || dtype.is_int() && dtype.bits() < 32 => {
+                let word = b.cast(DType::U32, x);
+                let word = self.exchange(kind, word, lane);
+                self.out.cast(dtype, word)
+            }
+            dtype if dtype.bits() == 16 => {
+                let bits = b.bitcast(DType::U16, x);
+                let bits = self.exchange(kind, bits, lane);
+                self.out.bitcast(dtype, bits)
+            }
+            DType::U64 => {
+                let places = b.constant(Scalar::from(32u64));
+                let places = b.splat(places, ty.lanes);
+                let high = b.binary(BinaryOp::Shr, x, places);
+                let words = [x, high].map(|x| b.cast(DType::U32, x));
+                let [low, high] = words.map(|word| {
+                    let word = self.exchange(kind, word, lane);
+                    self.out.cast(DType::U64, word)
+                });
+                let high = self.out.binary(BinaryOp::Shl, high, places);
+                self.out.binary(BinaryOp::Or, low, high)
+            }
+            dtype => {
+                let unsigned = if dtype.bits() == 64 { DType::U64 } else { DType::U32 };
+                let bits = b.bitcast(unsigned, x);
+                let bits = self.exchange(kind, bits, lane);
+                self.out.bitcast(dtype, bits)
+            }
+        }
+    }
+}
