@@ -325,8 +325,11 @@ fn create(
         (ash::ext::pipeline_creation_feedback::NAME, facts.feedback),
         (ash::ext::subgroup_size_control::NAME, facts.lanes.size > 0),
     ];
-    let extensions: Vec<_> =
-        optional.iter().filter(|extension| extension.1).map(|extension| extension.0.as_ptr()).collect();
+    let extensions: Vec<_> = optional
+        .iter()
+        .filter(|extension| extension.1)
+        .map(|extension| extension.0.as_ptr())
+        .collect();
     let priorities = [1.0];
     let queues = [vk::DeviceQueueCreateInfo::default()
         .queue_family_index(family)

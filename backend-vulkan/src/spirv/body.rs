@@ -317,8 +317,12 @@ impl<'a> Emitter<'a> for Body<'a> {
 
     fn together(&mut self, value: Value, op: Op, ty: Type) -> Emitted {
         let op = match op {
-            Op::Shuffle { kind: ShuffleKind::Index, x, lane } => (Spv::GroupNonUniformShuffle, x, lane),
-            Op::Shuffle { kind: ShuffleKind::Xor, x, lane } => (Spv::GroupNonUniformShuffleXor, x, lane),
+            Op::Shuffle { kind: ShuffleKind::Index, x, lane } => {
+                (Spv::GroupNonUniformShuffle, x, lane)
+            }
+            Op::Shuffle { kind: ShuffleKind::Xor, x, lane } => {
+                (Spv::GroupNonUniformShuffleXor, x, lane)
+            }
             _ => return Err(format!("{value}: no such operation of subgroups")),
         };
         let (op, x, lane) = op;

@@ -3,9 +3,7 @@
 use super::body::Body;
 use crate::asm::ids;
 use rspirv::dr::Operand;
-use rspirv::spirv::{
-    Capability, Decoration, MemoryAccess, Op as Spv, Scope, StorageClass, Word,
-};
+use rspirv::spirv::{Capability, Decoration, MemoryAccess, Op as Spv, Scope, StorageClass, Word};
 use zyx_core::DType;
 use zyx_core::codegen::Place;
 use zyx_core::codegen::walk::Emitted;

@@ -39,6 +39,8 @@ mod group;
 mod handle;
 mod lanes;
 mod order;
+#[cfg(test)]
+mod primitive_tests;
 mod progress;
 #[cfg(test)]
 mod progress_tests;
