@@ -1,8 +1,7 @@
 //! Each primitive of a group alone: every dtype that it takes, groups of 1 to 1024 threads, subgroups of none to
-//! 128, with threads in order and in random orders.
+//! 128, with threads in random orders.
 //!
-//! Each pair of group and subgroup is tested with some of the cases in every run, which ones depends on the day;
-//! `ZYX_FULL=1` takes all.
+//! Each run tests some of the cases, which ones depends on the day; `ZYX_FULL=1` tests all.
 
 use super::progress_tests::{Silent, check, scan_by, tree};
 use super::tests::{gpu, run, setting};
@@ -20,13 +19,20 @@ fn today() -> usize {
     now.map_or(0, |now| now.as_secs() as usize / 86_400)
 }
 
-/// Tests `each` of the cases, or all of them, with each size of groups and of subgroups.
-fn on_all<T: Copy + Debug>(cases: &[T], each: usize, test: impl Fn(T, usize, &Caps)) {
+/// Tests `each` of the cases with one in `every` pair of sizes of groups and of subgroups, or all of them with all.
+fn on_all<T: Copy + Debug>(
+    cases: &[T],
+    (each, every): (usize, usize),
+    test: impl Fn(T, usize, &Caps),
+) {
     let full = std::env::var("ZYX_FULL").is_ok_and(|value| value == "1");
-    let each = if full { cases.len() } else { each.min(cases.len()) };
+    let (each, every) = if full { (cases.len(), 1) } else { (each, every) };
     let mut next = today() * each;
-    for threads in THREADS {
-        for subgroup in SUBGROUPS {
+    for (row, threads) in THREADS.into_iter().enumerate() {
+        for (column, subgroup) in SUBGROUPS.into_iter().enumerate() {
+            if (row + column + today()) % every != 0 {
+                continue;
+            }
             let mut caps = gpu(1024, subgroup);
             caps.shared_bytes = 1 << 20;
             for _ in 0..each {
@@ -37,23 +43,20 @@ fn on_all<T: Copy + Debug>(cases: &[T], each: usize, test: impl Fn(T, usize, &Ca
     }
 }
 
-/// Threads in order, and in two random orders.
-fn orders(caps: &Caps, seed: usize) -> [Options; 3] {
-    let subgroup = caps.subgroup.1.max(1) as usize;
-    [None, Some(seed as u64), Some(u64::MAX - seed as u64)].map(|shuffle| Options {
-        shuffle,
+/// Two random orders of threads.
+fn orders(caps: &Caps, seed: usize) -> [Options; 2] {
+    let (seed, subgroup) = ((seed + today()) as u64, caps.subgroup.1.max(1) as usize);
+    [seed, u64::MAX - seed].map(|seed| Options {
+        shuffle: Some(seed),
         subgroup,
         max_iterations: 1 << 26,
         ..Options::default()
     })
 }
 
-/// Numbers of elements around the number of threads.
-fn sizes(threads: usize) -> Vec<usize> {
-    let mut all = vec![0, 1, threads - 1, threads, 2 * threads + 3];
-    all.sort_unstable();
-    all.dedup();
-    all
+/// Numbers of elements around the number of threads: none, one, or a last turn of some threads, and several turns.
+fn sizes(threads: usize) -> [usize; 2] {
+    [[0, 1, threads - 1, threads][today() % 4], 2 * threads + 3]
 }
 
 /// Associative operations with each dtype they take.
@@ -104,7 +107,7 @@ fn prefixes(op: BinaryOp, dtype: DType, x: &[f64]) -> Vec<f64> {
 
 #[test]
 fn every_thread_gets_a_reduction() {
-    on_all(&operations(), 8, |(op, dtype), threads, caps| {
+    on_all(&operations(), (2, 1), |(op, dtype), threads, caps| {
         let recorded = record("reduce", &setting(caps, &[dtype]), |k: &Lang| {
             let n = k.size("n");
             let x = k.input("x", [n]);
@@ -135,7 +138,7 @@ fn every_thread_gets_a_reduction() {
 
 #[test]
 fn scans_emit_each_number_once() {
-    on_all(&operations(), 8, |(op, dtype), threads, caps| {
+    on_all(&operations(), (2, 1), |(op, dtype), threads, caps| {
         let recorded = record("scan", &setting(caps, &[dtype]), |k: &Lang| {
             let n = k.size("n");
             let x = k.input("x", [n]);
@@ -172,7 +175,7 @@ fn ranks_are_stable() {
     let ints = DType::ALL.iter().copied().filter(|dtype| dtype.is_int());
     let cases: Vec<(DType, u32)> =
         ints.flat_map(|dtype| [1, 3, 8].map(|bits| (dtype, bits))).collect();
-    on_all(&cases, 2, |(dtype, bits), threads, caps| {
+    on_all(&cases, (1, 1), |(dtype, bits), threads, caps| {
         if threads << bits > 1 << 14 {
             return;
         }
@@ -204,7 +207,7 @@ const COUNTERS: [DType; 4] = [DType::I32, DType::U32, DType::I64, DType::U64];
 
 #[test]
 fn lists_hold_what_all_groups_appended() {
-    on_all(&COUNTERS, 2, |dtype, threads, caps| {
+    on_all(&COUNTERS, (1, 1), |dtype, threads, caps| {
         let recorded = record("append", &setting(caps, &[DType::I32]), |k: &Lang| {
             let n = k.size("n");
             let x = k.input("x", [n]);
@@ -234,7 +237,7 @@ fn lists_hold_what_all_groups_appended() {
 /// Shared arrays that threads read elements of others from, again and again.
 #[test]
 fn shared_arrays_are_exchanged() {
-    on_all(DType::ALL, 3, |dtype, threads, caps| {
+    on_all(DType::ALL, (1, 1), |dtype, threads, caps| {
         let n = 2 * threads + 1;
         let recorded = record("reverse", &setting(caps, &[dtype]), |k: &Lang| {
             let turns = k.size("turns");
@@ -268,7 +271,7 @@ fn shared_arrays_are_exchanged() {
 /// One thread takes a ticket and adds to shared storage; all threads leave the loop when the ticket says so.
 #[test]
 fn all_threads_are_told_what_one_found() {
-    on_all(&COUNTERS, 2, |dtype, threads, caps| {
+    on_all(&COUNTERS, (1, 1), |dtype, threads, caps| {
         let recorded = record("tickets", &setting(caps, &[DType::I32]), |k: &Lang| {
             let n = k.size("n");
             let x = k.input("x", [n]);
@@ -320,7 +323,7 @@ fn look_back_with_groups_of_every_size() {
     let dtypes = [DType::F32, DType::F64, DType::I32, DType::U32, DType::I64, DType::U64];
     let ops = [Add, Max, Min];
     let cases: Vec<_> = dtypes.iter().flat_map(|&dtype| ops.map(|op| (op, dtype))).collect();
-    on_all(&cases, 1, |(op, dtype), threads, caps| {
+    on_all(&cases, (1, 4), |(op, dtype), threads, caps| {
         let every: Silent = |tile| tile.lt(0);
         let some: Silent = |tile| (tile % 3).eq(1);
         check(scan_by(threads, op, true, every), op, dtype, caps, &[1, 25]);
@@ -330,7 +333,7 @@ fn look_back_with_groups_of_every_size() {
 
 #[test]
 fn queues_with_groups_of_every_size() {
-    on_all(&[(40, 80), (40, 15)], 1, |(nodes, capacity), threads, caps| {
+    on_all(&[(40, 80), (40, 15)], (1, 2), |(nodes, capacity), threads, caps| {
         tree(caps, threads, nodes, capacity);
     });
 }
@@ -341,7 +344,7 @@ fn matrices_with_groups_of_every_size() {
     let dtypes = DType::ALL.iter().copied().filter(|&dtype| dtype != DType::Bool);
     let tiles = [[1, 1], [1, 16], [16, 1], [16, 16], [32, 8]];
     let cases: Vec<_> = dtypes.flat_map(|dtype| tiles.map(|tile| (dtype, tile))).collect();
-    on_all(&cases, 2, |(dtype, tile @ [rows, columns]), threads, caps| {
+    on_all(&cases, (1, 1), |(dtype, tile @ [rows, columns]), threads, caps| {
         let setting = setting(caps, &[dtype; 2]);
         let recorded = record("matrix", &setting, |k: &Lang| {
             let [m, depth] = k.sizes(["m", "depth"]);

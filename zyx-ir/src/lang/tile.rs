@@ -382,6 +382,8 @@ impl<'k> Matrix<'k> {
         let b = group.scratch(&[DEPTH, columns + 1], dtype);
         let (thread, mine) = (group.thread(), self.extents()[0]);
         let [row, column] = [thread / c * mine, thread % c];
+        // Threads beyond the last column have no element, and read what is there.
+        let column = if columns < c { column.minimum(columns as i64 - 1) } else { column };
         let whole = len.literal().is_some_and(|n| n.to_i64() % DEPTH as i64 == 0);
         k.for_each(len.div_ceil(DEPTH), |block| {
             let at = block * DEPTH;
