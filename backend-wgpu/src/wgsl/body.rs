@@ -324,7 +324,8 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
             Op::Shuffle { kind: ShuffleKind::Xor, x, lane } => ("subgroupShuffleXor", x, lane),
             _ => return Err(format!("{value}: no such operation of subgroups")),
         };
-        self.define(value, &format!("{function}({}, {})", self.name(x), self.name(lane)));
+        let lane = self.index(lane);
+        self.define(value, &format!("{function}({}, {lane})", self.name(x)));
         Ok(())
     }
 

@@ -382,8 +382,6 @@ impl<'k> Matrix<'k> {
         let b = group.scratch(&[DEPTH, columns + 1], dtype);
         let (thread, mine) = (group.thread(), self.extents()[0]);
         let [row, column] = [thread / c * mine, thread % c];
-        // Threads beyond the last column have no element, and read what is there.
-        let column = if columns < c { column.minimum(columns as i64 - 1) } else { column };
         let whole = len.literal().is_some_and(|n| n.to_i64() % DEPTH as i64 == 0);
         k.for_each(len.div_ceil(DEPTH), |block| {
             let at = block * DEPTH;
@@ -400,7 +398,9 @@ impl<'k> Matrix<'k> {
             group.phase("add_product", || {
                 let left = |i, step| a.at([row + i, step]);
                 let right = |j: Val<'k>, step| b.at([step, column + j * c]);
-                self.multiply_steps(k.numbers(DEPTH), &left, &right);
+                let add = || self.multiply_steps(k.numbers(DEPTH), &left, &right);
+                // Threads beyond the last column have no sums.
+                if columns < c { k.when(column.lt(columns), add) } else { add() }
             });
         });
         group.give_back(&a);

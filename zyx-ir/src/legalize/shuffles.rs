@@ -60,7 +60,7 @@ pub fn of_words(kernel: &Kernel, caps: &Caps) -> Result<Option<Kernel>, String> 
         let (kind, lane) = match kind {
             ShuffleKind::Xor if exists => {
                 let lane = r.get(lane);
-                (kind, r.out.cast(DType::U32, lane))
+                (kind, r.out.cast(DType::I32, lane))
             }
             _ => (ShuffleKind::Index, r.source(value, (kind, lane), size, exists)?),
         };
@@ -83,7 +83,7 @@ impl Rebuild<'_> {
         let lane = self.get(lane);
         let lane = self.out.cast(DType::I64, lane);
         if exists && kind == ShuffleKind::Index {
-            return Ok(self.out.cast(DType::U32, lane));
+            return Ok(self.out.cast(DType::I32, lane));
         }
         let counter = self.counter(shuffle)?;
         let [zero, size, mask] =
@@ -108,7 +108,7 @@ impl Rebuild<'_> {
                 b.binary(op, own, step)
             }
         };
-        Ok(b.cast(DType::U32, source))
+        Ok(b.cast(DType::I32, source))
     }
 
     /// The new counter of the local loop around an old shuffle.
