@@ -358,7 +358,10 @@ impl<'k> Matrix<'k> {
             matrix.held(&|held| staged.set(held.at, matrix.get(&held).cast(dtype)));
         });
         let steps = (k.index(0), k.index(matrix.shape()[1] as i64));
-        self.multiply_in_grid(steps, &|i, step| staged.at([i, step]), right);
+        // Blocks of steps are longer than such a matrix.
+        let short = matrix.shape()[1] < DEPTH;
+        let left = |i, at| if short { staged.at_or([i, at], 0) } else { staged.at([i, at]) };
+        self.multiply_in_grid(steps, &left, right);
         self.group.give_back(&staged);
     }
 
