@@ -103,7 +103,7 @@ impl Facts {
 }
 
 /// Threads of a subgroup where they are known, a power of two: pipelines of wgpu may have any size in
-/// the range that an adapter states. In a browser nobody can wait for the probe of shuffles.
+/// the range that an adapter states. A browser cannot wait for the probe of shuffles.
 fn lanes(adapter: &wgpu::Adapter, info: &wgpu::AdapterInfo) -> u32 {
     let (least, most) = (info.subgroup_min_size, info.subgroup_max_size);
     let usable = adapter.features().contains(Features::SUBGROUP)
