@@ -344,7 +344,7 @@ fn matrices_with_groups_of_every_size() {
     let dtypes = DType::ALL.iter().copied().filter(|&dtype| dtype != DType::Bool);
     let tiles = [[1, 1], [1, 16], [16, 1], [16, 16], [32, 8]];
     let cases: Vec<_> = dtypes.flat_map(|dtype| tiles.map(|tile| (dtype, tile))).collect();
-    on_all(&cases, (1, 1), |(dtype, tile @ [rows, columns]), threads, caps| {
+    on_all(&cases, (1, 5), |(dtype, tile @ [rows, columns]), threads, caps| {
         let setting = setting(caps, &[dtype; 2]);
         let recorded = record("matrix", &setting, |k: &Lang| {
             let [m, depth] = k.sizes(["m", "depth"]);
