@@ -19,6 +19,7 @@ mod lanes;
 mod packed;
 mod parts;
 
+use super::shuffles;
 use crate::caps::Caps;
 use crate::dtype::DType;
 use crate::ir::{Builder, Kernel, Op, Order, ParamInfo, Space, Type, Value, VarInfo};
@@ -26,7 +27,6 @@ use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::passes::dce::dce;
 use crate::passes::narrow;
 use crate::scalar::Scalar;
-use super::shuffles;
 use arithmetic::Words;
 use parts::{follows, held, in_memory, is_of_parts, is_part};
 
