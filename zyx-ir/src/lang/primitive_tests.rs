@@ -30,7 +30,7 @@ fn on_all<T: Copy + Debug>(
     let mut next = today() * each;
     for (row, threads) in THREADS.into_iter().enumerate() {
         for (column, subgroup) in SUBGROUPS.into_iter().enumerate() {
-            if (row + column + today()) % every != 0 {
+            if !(row + column + today()).is_multiple_of(every) {
                 continue;
             }
             let mut caps = gpu(1024, subgroup);
