@@ -205,6 +205,9 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
             caps.unary[op as usize] = ours;
         }
     }
+    // `caps.subgroup` stays empty. NVIDIA's driver and PoCL 3.1 have no `cl_khr_subgroup_shuffle`, so generated
+    // shuffles could be tried on no driver; and the size of subgroups is known of a compiled kernel only, but for
+    // drivers with Intel's `intel_reqd_sub_group_size`.
     caps.progress = if facts.go_on { Progress::Occupancy } else { Progress::None };
     caps.fast_fma = facts.fma;
     caps.flushes_subnormals = if facts.subnormals { DTypeSet::NONE } else { DTypeSet::of(&[F32]) };

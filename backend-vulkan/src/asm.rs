@@ -213,20 +213,30 @@ impl Asm {
         result
     }
 
+    /// The variable of an input.
+    fn input_of(&mut self, builtin: BuiltIn, of: Word) -> Word {
+        if let Some(&found) = self.inputs.get(&(builtin as u32)) {
+            return found;
+        }
+        let new = self.variable(StorageClass::Input, of);
+        self.b.decorate(new, Decoration::BuiltIn, [Operand::BuiltIn(builtin)]);
+        self.inputs.insert(builtin as u32, new);
+        new
+    }
+
     /// One component of an input of three words.
     pub(crate) fn builtin(&mut self, builtin: BuiltIn, axis: usize) -> Word {
         let vector = self.lanes(Type::vector(DType::U32, 3));
-        let variable = match self.inputs.get(&(builtin as u32)) {
-            Some(&found) => found,
-            None => {
-                let new = self.variable(StorageClass::Input, vector);
-                self.b.decorate(new, Decoration::BuiltIn, [Operand::BuiltIn(builtin)]);
-                self.inputs.insert(builtin as u32, new);
-                new
-            }
-        };
+        let variable = self.input_of(builtin, vector);
         let value = self.with(Op::Load, vector, ids(&[variable]));
         self.member(DType::U32, value, axis as u32)
+    }
+
+    /// An input of one word.
+    pub(crate) fn input(&mut self, builtin: BuiltIn) -> Word {
+        let of = self.ty(DType::U32);
+        let variable = self.input_of(builtin, of);
+        self.with(Op::Load, of, ids(&[variable]))
     }
 
     pub(crate) fn decorate(&mut self, target: Word, decoration: Decoration, numbers: &[u32]) {

@@ -10,6 +10,37 @@ use std::ffi::CStr;
 use zyx_core::hal::{Caps, HURRIED_LAUNCH, Progress, Rounding, WATCHED_LAUNCH};
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 
+/// Threads of a subgroup in generated kernels with shuffles.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lanes {
+    /// A power of two; 0 where there are no shuffles, or pipelines cannot ask for full subgroups.
+    pub(crate) size: u32,
+    /// A driver has several sizes, so that pipelines ask for this one.
+    pub(crate) varies: bool,
+}
+
+impl Lanes {
+    /// The size that drivers call theirs, where pipelines can have full subgroups of it, as groups of
+    /// up to `threads` need.
+    fn of(
+        subgroup: &vk::PhysicalDeviceSubgroupProperties<'_>,
+        sizes: &vk::PhysicalDeviceSubgroupSizeControlProperties<'_>,
+        threads: u32,
+    ) -> Lanes {
+        let shuffles = vk::SubgroupFeatureFlags::BASIC | vk::SubgroupFeatureFlags::SHUFFLE;
+        let compute = vk::ShaderStageFlags::COMPUTE;
+        let (size, varies) =
+            (subgroup.subgroup_size, sizes.min_subgroup_size != sizes.max_subgroup_size);
+        let can_be_asked_for = sizes.required_subgroup_size_stages.contains(compute)
+            && threads.div_ceil(size.max(1)) <= sizes.max_compute_workgroup_subgroups;
+        let usable = subgroup.supported_stages.contains(compute)
+            && subgroup.supported_operations.contains(shuffles)
+            && size.is_power_of_two()
+            && (!varies || can_be_asked_for);
+        if usable { Lanes { size, varies } } else { Lanes::default() }
+    }
+}
+
 /// What the driver says of a device.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
@@ -38,6 +69,8 @@ pub(crate) struct Facts {
     pub(crate) timeline: bool,
     /// Bits of `VkSubgroupFeatureFlags`: operations among the threads of a subgroup, for raw kernels.
     pub(crate) subgroup: u32,
+    /// Subgroups of generated kernels.
+    pub(crate) lanes: Lanes,
     /// The device takes SPIR-V up to version 1 and this, in raw kernels.
     pub(crate) spirv_minor: u8,
     /// The driver tells of a pipeline whether it was in the cache.
@@ -53,6 +86,7 @@ pub(crate) struct Facts {
 impl Facts {
     pub(crate) fn of(vulkan: &Vulkan, device: vk::PhysicalDevice) -> Facts {
         let mut controls = vk::PhysicalDeviceFloatControlsProperties::default();
+        let mut sizes = vk::PhysicalDeviceSubgroupSizeControlProperties::default();
         let mut limits = vk::PhysicalDeviceMaintenance3Properties::default();
         let mut subgroup = vk::PhysicalDeviceSubgroupProperties::default();
         let mut properties = vk::PhysicalDeviceProperties2::default()
@@ -63,6 +97,10 @@ impl Facts {
         let modern = first.api_version >= vk::API_VERSION_1_2;
         if modern {
             properties = properties.push_next(&mut controls);
+        }
+        let has_sizes = has_subgroup_sizes(vulkan, device);
+        if has_sizes {
+            properties = properties.push_next(&mut sizes);
         }
         // SAFETY: a device of this instance, of a version that knows the structures.
         unsafe { vulkan.instance.get_physical_device_properties2(device, &mut properties) };
@@ -138,6 +176,10 @@ impl Facts {
                 true => subgroup.supported_operations.as_raw(),
                 false => 0,
             },
+            lanes: match has_sizes {
+                true => Lanes::of(&subgroup, &sizes, l.max_compute_work_group_invocations),
+                false => Lanes::default(),
+            },
             spirv_minor: match properties.api_version {
                 vk::API_VERSION_1_3.. => 6,
                 vk::API_VERSION_1_2.. => 5,
@@ -183,6 +225,7 @@ impl Facts {
             timestamp_period: 1.0,
             timeline: true,
             subgroup: vk::SubgroupFeatureFlags::BASIC.as_raw(),
+            lanes: Lanes { size: 32, varies: false },
             spirv_minor: 6,
             feedback: true,
             target: Target {
@@ -220,6 +263,7 @@ impl Facts {
             timestamp_period: 0.0,
             timeline: false,
             subgroup: vk::SubgroupFeatureFlags::BASIC.as_raw(),
+            lanes: Lanes::default(),
             spirv_minor: 3,
             feedback: false,
             target: Target {
@@ -302,6 +346,18 @@ fn has_extension(vulkan: &Vulkan, device: vk::PhysicalDevice, name: &CStr) -> bo
     all.unwrap_or_default().iter().any(is_it)
 }
 
+/// Whether pipelines can ask for full subgroups of one size.
+fn has_subgroup_sizes(vulkan: &Vulkan, device: vk::PhysicalDevice) -> bool {
+    if !has_extension(vulkan, device, ash::ext::subgroup_size_control::NAME) {
+        return false;
+    }
+    let mut sizes = vk::PhysicalDeviceSubgroupSizeControlFeatures::default();
+    let mut all = vk::PhysicalDeviceFeatures2::default().push_next(&mut sizes);
+    // SAFETY: a device of this instance, which has the extension of the structure.
+    unsafe { vulkan.instance.get_physical_device_features2(device, &mut all) };
+    sizes.subgroup_size_control == vk::TRUE && sizes.compute_full_subgroups == vk::TRUE
+}
+
 /// Threads that a GPU keeps in flight, one of its own memory and one that shares the CPU's. Vulkan
 /// has no query for it; schedules only need its magnitude.
 const THREADS: usize = 1 << 17;
@@ -374,6 +430,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     }
     caps.offset_align = facts.offset_align.max(64);
     caps.unified_memory = facts.unified;
+    caps.subgroup = (facts.lanes.size, facts.lanes.size);
     caps.max_iterations = if facts.ends_loops { MESA_ITERATIONS } else { 0 };
     caps.max_launch = facts.max_launch;
     caps.progress = if facts.go_on { Progress::Occupancy } else { Progress::None };

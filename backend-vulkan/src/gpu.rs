@@ -318,19 +318,32 @@ fn create(
         .shader_int8(target.int8)
         .shader_buffer_int64_atomics(target.atomics64)
         .shader_shared_int64_atomics(target.atomics64);
-    let feedback = [ash::ext::pipeline_creation_feedback::NAME.as_ptr()];
-    let extensions = &feedback[..usize::from(facts.feedback)];
+    let mut sizes = vk::PhysicalDeviceSubgroupSizeControlFeatures::default()
+        .subgroup_size_control(true)
+        .compute_full_subgroups(true);
+    let optional = [
+        (ash::ext::pipeline_creation_feedback::NAME, facts.feedback),
+        (ash::ext::subgroup_size_control::NAME, facts.lanes.size > 0),
+    ];
+    let extensions: Vec<_> = optional
+        .iter()
+        .filter(|extension| extension.1)
+        .map(|extension| extension.0.as_ptr())
+        .collect();
     let priorities = [1.0];
     let queues = [vk::DeviceQueueCreateInfo::default()
         .queue_family_index(family)
         .queue_priorities(&priorities)];
     let mut info = vk::DeviceCreateInfo::default()
         .queue_create_infos(&queues)
-        .enabled_extension_names(extensions)
+        .enabled_extension_names(&extensions)
         .enabled_features(&core);
     let optional = [target.addresses, facts.timeline, target.int8, target.int16];
     if optional.contains(&true) {
         info = info.push_next(&mut v11).push_next(&mut v12);
+    }
+    if facts.lanes.size > 0 {
+        info = info.push_next(&mut sizes);
     }
     // SAFETY: a device of this instance; the structures are alive and ask for what the device
     // said it has.

@@ -175,7 +175,8 @@ impl Compiled {
             shared: Arc::clone(shared),
         };
         for shader in shaders {
-            compiled.add(shader.entry, &asm::words(&shader.module), c"main")?;
+            let words = asm::words(&shader.module);
+            compiled.add(shader.entry, &words, c"main", shader.shuffles)?;
         }
         Ok(compiled)
     }
@@ -203,18 +204,18 @@ impl Compiled {
         };
         let name = CString::new(kernel.name.as_str());
         let name = name.map_err(|_| vk::Result::ERROR_INITIALIZATION_FAILED)?;
-        compiled.add(entry, words, &name)?;
+        compiled.add(entry, words, &name, false)?;
         Ok(compiled)
     }
 
-    /// Adds a launch of the function `name` of a module.
-    fn add(&mut self, entry: Entry, words: &[u32], name: &CStr) -> Result {
+    /// Adds a launch of the function `name` of a module; with `shuffles`, of full subgroups.
+    fn add(&mut self, entry: Entry, words: &[u32], name: &CStr, shuffles: bool) -> Result {
         let info = vk::ShaderModuleCreateInfo::default().code(words);
         // SAFETY: a valid device; the module is well formed and keeps to enabled features, as the
         // translation sees to, or checks and the author of a raw kernel (`RawKernel::new`).
         let module = unsafe { self.shared.gpu.device.create_shader_module(&info, None) }?;
         self.parts.push(Part { entry, module, pipeline: vk::Pipeline::null() });
-        let (pipeline, was_found) = self.made(module, name)?;
+        let (pipeline, was_found) = self.made(module, name, shuffles)?;
         self.found += usize::from(was_found);
         if let Some(part) = self.parts.last_mut() {
             part.pipeline = pipeline;
@@ -228,16 +229,29 @@ impl Compiled {
     }
 
     /// A new pipeline, and whether it was in the cache.
-    fn made(&self, module: vk::ShaderModule, name: &CStr) -> Result<(vk::Pipeline, bool)> {
+    fn made(
+        &self,
+        module: vk::ShaderModule,
+        name: &CStr,
+        shuffles: bool,
+    ) -> Result<(vk::Pipeline, bool)> {
+        let gpu = &self.shared.gpu;
+        let lanes = gpu.facts.lanes;
+        let mut size = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default()
+            .required_subgroup_size(lanes.size);
         let stage = vk::PipelineShaderStageCreateInfo::default()
             .stage(vk::ShaderStageFlags::COMPUTE)
             .module(module)
             .name(name);
+        let stage = match shuffles {
+            true => stage.flags(vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS),
+            false => stage,
+        };
+        let stage = if shuffles && lanes.varies { stage.push_next(&mut size) } else { stage };
         let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.bound.layout);
         let mut told = vk::PipelineCreationFeedback::default();
         let mut feedback =
             vk::PipelineCreationFeedbackCreateInfo::default().pipeline_creation_feedback(&mut told);
-        let gpu = &self.shared.gpu;
         let info = if gpu.facts.feedback { info.push_next(&mut feedback) } else { info };
         // SAFETY: valid handles; the shader's arguments are those of the layout.
         let create = |cache| unsafe { gpu.device.create_compute_pipelines(cache, &[info], None) };

@@ -23,6 +23,8 @@ pub(crate) struct Facts {
     pub(crate) probes: bool,
     /// Estimated nanoseconds after which the driver may stop a launch, 0 for never.
     pub(crate) max_launch: u64,
+    /// Threads of a subgroup in kernels with shuffles; 0 without them. `WgpuDevice::new` tries them.
+    pub(crate) lanes: u32,
     /// Optional features that are used.
     pub(crate) features: Features,
     pub(crate) limits: Limits,
@@ -35,6 +37,8 @@ const WANTED: Features =
 impl Facts {
     pub(crate) fn of(adapter: &wgpu::Adapter) -> Facts {
         let info = adapter.get_info();
+        let lanes = lanes(adapter, &info);
+        let subgroup = if lanes > 0 { Features::SUBGROUP } else { Features::empty() };
         Facts {
             name: format!("{} ({:?}; {})", info.name, info.backend, info.driver_info),
             cpu: info.device_type == wgpu::DeviceType::Cpu,
@@ -50,7 +54,8 @@ impl Facts {
                 wgpu::DeviceType::Cpu => 0,
                 _ => WATCHED_LAUNCH,
             },
-            features: adapter.features() & WANTED,
+            lanes,
+            features: adapter.features() & WANTED.union(subgroup),
             limits: adapter.limits(),
         }
     }
@@ -68,6 +73,7 @@ impl Facts {
             ..Limits::default()
         };
         let features = Features::SHADER_INT64 | Features::SHADER_INT64_ATOMIC_ALL_OPS;
+        let features = features | Features::SUBGROUP;
         Facts {
             name: "typical".to_owned(),
             cpu: false,
@@ -76,6 +82,7 @@ impl Facts {
             exact_division: false,
             probes: false,
             max_launch: WATCHED_LAUNCH,
+            lanes: 32,
             features,
             limits,
         }
@@ -87,11 +94,23 @@ impl Facts {
             exact_division: false,
             probes: false,
             max_launch: HURRIED_LAUNCH,
+            lanes: 0,
             features: Features::empty(),
             limits: Limits::default(),
             ..self
         }
     }
+}
+
+/// Threads of a subgroup where they are known, a power of two: pipelines of wgpu may have any size in
+/// the range that an adapter states. A browser cannot wait for the probe of shuffles.
+fn lanes(adapter: &wgpu::Adapter, info: &wgpu::AdapterInfo) -> u32 {
+    let (least, most) = (info.subgroup_min_size, info.subgroup_max_size);
+    let usable = adapter.features().contains(Features::SUBGROUP)
+        && !cfg!(target_arch = "wasm32")
+        && least == most
+        && most.is_power_of_two();
+    if usable { most } else { 0 }
 }
 
 /// Loop iterations of a thread, all its loops together, after which older versions of Mesa's driver
@@ -169,6 +188,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.max_buffers = limits.max_storage_buffers_per_shader_stage as usize;
     caps.offset_align = (limits.min_storage_buffer_offset_alignment as usize).max(64);
     caps.max_binding = limits.max_storage_buffer_binding_size;
+    caps.subgroup = (facts.lanes, facts.lanes);
     caps.max_iterations = if facts.ends_loops { MESA_ITERATIONS } else { 0 };
     caps.max_launch = facts.max_launch;
     caps

@@ -159,6 +159,10 @@ impl WgpuDevice {
             // quotients, so that one root in thirty thousand would be off by a unit.
             device.caps.quotients = Rounding::Usual;
         }
+        // Nothing says that the subgroups of a group are full: wgpu does not ask Vulkan for it.
+        if facts.lanes > 0 && !matches!(probe::shuffles(&device), Ok(true)) {
+            device.caps.subgroup = (0, 0);
+        }
         Ok(device)
     }
 

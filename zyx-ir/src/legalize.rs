@@ -10,6 +10,7 @@
 mod groups;
 mod iterations;
 pub mod lower_to_32_bit;
+pub mod shuffles;
 
 pub use iterations::iterations;
 

@@ -14,7 +14,7 @@ use zyx_core::codegen::sync::Spread;
 use zyx_core::codegen::walk::{self, Emitted, Emitter, walk};
 use zyx_core::codegen::{Place, Sync};
 use zyx_core::hal::Caps;
-use zyx_core::ir::{Access, BarrierScope, Kernel, LoopKind, Op, Space, Type, Value};
+use zyx_core::ir::{Access, BarrierScope, Kernel, LoopKind, Op, ShuffleKind, Space, Type, Value};
 use zyx_core::{BinaryOp, DType};
 
 /// How the code of an open region ends.
@@ -32,6 +32,8 @@ pub(super) struct Body<'a> {
     pub(super) kernel: &'a Kernel,
     stage: &'a Stage,
     pub(super) caps: &'a Caps,
+    /// Threads of a subgroup, where the stage has shuffles.
+    lanes: Option<u32>,
     pub(super) layout: Layout,
     pub(super) m: Math<'a>,
     /// Each value emitted so far. Vectors are what is loaded or stored at once, lane by lane.
@@ -56,11 +58,13 @@ impl<'a> Body<'a> {
         stage: &'a Stage,
         caps: &'a Caps,
         target: &'a Target,
+        lanes: Option<u32>,
     ) -> Body<'a> {
         Body {
             kernel,
             stage,
             caps,
+            lanes,
             layout: Layout::of(kernel, target),
             m: Math { asm: Asm::new(target.addresses), caps, target },
             values: vec![Vec::new(); kernel.ops().len()],
@@ -133,6 +137,23 @@ impl<'a> Body<'a> {
         self.addresses = loaded;
     }
 
+    /// The number of the thread in its group along an axis. With shuffles, neighbours are lanes of one
+    /// subgroup: the index that Vulkan gives to a thread of the group promises nothing of the sort.
+    pub(super) fn thread(&mut self, axis: usize) -> Word {
+        let Some(lanes) = self.lanes else {
+            return self.m.asm.builtin(BuiltIn::LocalInvocationId, axis);
+        };
+        if axis > 0 {
+            return self.m.asm.word(0);
+        }
+        self.m.asm.capability(Capability::GroupNonUniform);
+        let asm = &mut self.m.asm;
+        let inputs = [BuiltIn::SubgroupId, BuiltIn::SubgroupLocalInvocationId];
+        let [subgroup, lane] = inputs.map(|input| asm.input(input));
+        let first = self.m.by(Spv::IMul, subgroup, lanes);
+        self.m.asm.op(Spv::IAdd, DType::U32, &[first, lane])
+    }
+
     // Values.
 
     /// The register that holds a value.
@@ -194,11 +215,13 @@ impl<'a> Emitter<'a> for Body<'a> {
         let walk::Loop { counter, kind, axis, len, spread } = this;
         let dtype = self.kernel.ty(counter).dtype;
         let local = kind == LoopKind::Local;
-        let builtin = if local { BuiltIn::LocalInvocationId } else { BuiltIn::WorkgroupId };
         let start = match spread {
             Spread::Serial => self.m.small(dtype, 0),
             _ => {
-                let index = self.m.asm.builtin(builtin, axis);
+                let index = match local {
+                    true => self.thread(axis),
+                    false => self.m.asm.builtin(BuiltIn::WorkgroupId, axis),
+                };
                 self.m.cast(DType::U32, dtype, index)
             }
         };
@@ -290,5 +313,24 @@ impl<'a> Emitter<'a> for Body<'a> {
             _ => unreachable!("invariant: ops with effects are emitted elsewhere"),
         };
         self.define(value, word);
+    }
+
+    fn together(&mut self, value: Value, op: Op, ty: Type) -> Emitted {
+        let op = match op {
+            Op::Shuffle { kind: ShuffleKind::Index, x, lane } => {
+                (Spv::GroupNonUniformShuffle, x, lane)
+            }
+            Op::Shuffle { kind: ShuffleKind::Xor, x, lane } => {
+                (Spv::GroupNonUniformShuffleXor, x, lane)
+            }
+            _ => return Err(format!("{value}: no such operation of subgroups")),
+        };
+        let (op, x, lane) = op;
+        self.m.asm.capability(Capability::GroupNonUniform);
+        self.m.asm.capability(Capability::GroupNonUniformShuffle);
+        let operands = [self.m.asm.word(Scope::Subgroup as u32), self.held(x), self.held(lane)];
+        let word = self.m.asm.op(op, ty.dtype, &operands);
+        self.define(value, word);
+        Ok(())
     }
 }

@@ -3,9 +3,7 @@
 use super::body::Body;
 use crate::asm::ids;
 use rspirv::dr::Operand;
-use rspirv::spirv::{
-    BuiltIn, Capability, Decoration, MemoryAccess, Op as Spv, Scope, StorageClass, Word,
-};
+use rspirv::spirv::{Capability, Decoration, MemoryAccess, Op as Spv, Scope, StorageClass, Word};
 use zyx_core::DType;
 use zyx_core::codegen::Place;
 use zyx_core::codegen::walk::Emitted;
@@ -113,7 +111,7 @@ impl Body<'_> {
         if self.sync.is_memory(place.buf) {
             let zero = self.m.asm.word(0);
             for axis in self.sync.idle_axes().collect::<Vec<_>>() {
-                let position = self.m.asm.builtin(BuiltIn::LocalInvocationId, axis);
+                let position = self.thread(axis);
                 tests.push(self.m.test(Spv::IEqual, &[position, zero]));
             }
         }

@@ -24,7 +24,7 @@ use zyx_core::UnaryOp;
 use zyx_core::codegen::{Entry, stages};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::Kernel;
-use zyx_core::legalize::lower_to_32_bit;
+use zyx_core::legalize::{lower_to_32_bit, shuffles};
 
 /// What generated code may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +58,8 @@ pub(crate) struct Target {
 pub(crate) struct Shader {
     /// Its grid; the name is that of the kernel with the number of the launch.
     pub(crate) entry: Entry,
+    /// Whether its threads exchange values within subgroups, which must be full then.
+    pub(crate) shuffles: bool,
     /// The module.
     pub(crate) module: rspirv::dr::Module,
 }
@@ -90,10 +92,12 @@ pub(crate) fn emit(
     let kernel = lower_to_32_bit::lowered(kernel, caps).map_err(error)?;
     let stages = stages::split(&kernel, caps).map_err(error)?;
     let shaders = stages.iter().enumerate().map(|(n, stage)| {
-        let module = Body::new(&kernel, stage, caps, target).emit().map_err(error)?;
+        let lanes = shuffles::lanes(&kernel, stage, caps).map_err(error)?;
+        let module = Body::new(&kernel, stage, caps, target, lanes).emit().map_err(error)?;
         let name = format!("{}_{n}", kernel.name());
         Ok(Shader {
             entry: Entry { name, groups: stage.groups, local: stage.local, shared: 0 },
+            shuffles: lanes.is_some(),
             module,
         })
     });

@@ -10,7 +10,7 @@ use zyx_core::codegen::stages::Stage;
 use zyx_core::codegen::sync::Spread;
 use zyx_core::codegen::walk::{Emitted, Emitter, Loop, walk};
 use zyx_core::codegen::{Place, Sync};
-use zyx_core::ir::{BarrierScope, Kernel, LoopKind, Op, Regions, Space, Type, Value};
+use zyx_core::ir::{BarrierScope, Kernel, LoopKind, Op, Regions, ShuffleKind, Space, Type, Value};
 use zyx_core::{BinaryOp, DType, TernaryOp};
 
 /// Writes the body of one stage.
@@ -315,6 +315,17 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
             None => format!("{call};"),
         };
         self.perform(place, &statement);
+        Ok(())
+    }
+
+    fn together(&mut self, value: Value, op: Op, _ty: Type) -> Emitted {
+        let (function, x, lane) = match op {
+            Op::Shuffle { kind: ShuffleKind::Index, x, lane } => ("subgroupShuffle", x, lane),
+            Op::Shuffle { kind: ShuffleKind::Xor, x, lane } => ("subgroupShuffleXor", x, lane),
+            _ => return Err(format!("{value}: no such operation of subgroups")),
+        };
+        let lane = self.index(lane);
+        self.define(value, &format!("{function}({}, {lane})", self.name(x)));
         Ok(())
     }
 

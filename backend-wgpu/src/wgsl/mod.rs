@@ -22,7 +22,7 @@ use zyx_core::DType;
 use zyx_core::codegen::{Entry, Unit, stages};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::Kernel;
-use zyx_core::legalize::lower_to_32_bit;
+use zyx_core::legalize::{lower_to_32_bit, shuffles};
 
 /// A translated kernel.
 #[derive(Clone, Debug)]
@@ -96,13 +96,15 @@ pub(crate) fn emit(kernel: &Kernel, caps: &Caps) -> Result<Module, CompileError>
         body.emit().map_err(error)?;
         fenced |= body.fenced;
         let [x, y, z] = stage.local;
-        let start = scalars(kernel, speller, body.fenced);
+        let lanes = shuffles::lanes(kernel, stage, caps).map_err(error)?;
+        let (thread, own) = thread(lanes);
+        let start = own + &scalars(kernel, speller, body.fenced);
         let _ = write!(
             functions,
             "\n@compute @workgroup_size({x}, {y}, {z})\nfn {name}(\n    \
              @builtin(workgroup_id) group: vec3<u32>,\n    \
              @builtin(num_workgroups) groups: vec3<u32>,\n    \
-             @builtin(local_invocation_id) local: vec3<u32>,\n) {{\n{start}{}}}\n",
+             {thread},\n) {{\n{start}{}}}\n",
             body.out
         );
         entries.push(Entry { name, groups: stage.groups, local: stage.local, shared: 0 });
@@ -131,6 +133,19 @@ pub(crate) fn emit(kernel: &Kernel, caps: &Caps) -> Result<Module, CompileError>
 fn identifier(name: &str) -> String {
     let clean = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     format!("k_{}", name.chars().map(clean).collect::<String>())
+}
+
+/// The parameters that tell a thread its place in its group, and the statement that defines it. With
+/// shuffles, neighbours are lanes of one subgroup: the index that WGSL gives to a thread of the group
+/// promises nothing of the sort.
+fn thread(lanes: Option<u32>) -> (&'static str, String) {
+    match lanes {
+        None => ("@builtin(local_invocation_id) local: vec3<u32>", String::new()),
+        Some(lanes) => (
+            "@builtin(subgroup_id) subgroup: u32,\n    @builtin(subgroup_invocation_id) lane: u32",
+            format!("    let local = vec3<u32>(subgroup * {lanes}u + lane, 0u, 0u);\n"),
+        ),
+    }
 }
 
 /// Definitions of the scalar arguments, and of the zero that fences use.

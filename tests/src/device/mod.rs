@@ -9,7 +9,8 @@
 //! [`contract`] is what `hal` promises of memory, streams, events, launches and errors; [`ops`] is
 //! every op on every dtype against the op table, [`division`] the ops that devices round loosely on many
 //! numbers; [`kernels`] are written kernels of each kind and
-//! the sources they translate to; [`random`] are random ones; [`raw`] are kernels in a device's own language.
+//! the sources they translate to; [`random`] are random ones; [`raw`] are kernels in a device's own language;
+//! [`shuffles`] are exchange within subgroups.
 #![allow(clippy::unwrap_used, reason = "a failing call is a failing test")]
 
 pub mod contract;
@@ -18,6 +19,7 @@ pub mod kernels;
 pub mod ops;
 pub mod random;
 pub mod raw;
+pub mod shuffles;
 
 use zyx_core::hal::{Arg, Backend, Caps, Device};
 use zyx_core::ir::{Access, Kernel, Verified};
@@ -197,6 +199,22 @@ macro_rules! device {
                 on(|device| $crate::device::random::device_kernels(device, local));
             }
 
+            #[$crate::rstest::rstest]
+            fn shuffles_exchange_every_dtype(
+                #[values(
+                    "bool", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"
+                )]
+                dtype: &str,
+            ) {
+                let dtype = $crate::zyx_core::DType::from_name(dtype).expect("a dtype");
+                on(|device| $crate::device::shuffles::shuffles_exchange_every_dtype(device, dtype));
+            }
+
+            $crate::device!(@shuffles
+                shuffles_take_lanes_of_each_width shuffles_follow_branches_and_loops
+                shuffles_of_parts_of_subgroups_are_right_or_refused
+            );
+
             #[test]
             fn unary_ops_of_infinite_constants() {
                 on(|device| $crate::device::ops::unary_ops_of_infinite_constants(device));
@@ -233,6 +251,12 @@ macro_rules! device {
         #[test]
         fn $case() {
             on(|device| $crate::device::raw::$case(device));
+        }
+    )*};
+    (@shuffles $($case:ident)*) => {$(
+        #[test]
+        fn $case() {
+            on(|device| $crate::device::shuffles::$case(device));
         }
     )*};
     (@ops $($case:ident)*) => {$(

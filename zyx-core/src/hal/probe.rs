@@ -3,7 +3,7 @@
 use super::{Arg, CompileError, Device, DeviceError};
 use crate::cmath;
 use crate::dtype::{DType, DTypeSet};
-use crate::ir::{Access, Builder, LoopKind, Value, Verified};
+use crate::ir::{Access, Builder, Kernel, LoopKind, Op, ShuffleKind, Value, Verified};
 use crate::ops::{BinaryOp, TernaryOp};
 use crate::scalar::Scalar;
 
@@ -69,6 +69,46 @@ pub fn muladd<D: Device>(device: &D) -> Result<MulAdd, DeviceError> {
     Ok(MulAdd { rounds_once: fused(usual.collect())?, keeps_subnormals: fused(tiny.to_vec())? })
 }
 
+/// Groups that [`shuffles`] runs.
+const SHUFFLING_GROUPS: i64 = 64;
+
+/// Whether the groups of a device that says it has subgroups of one size are made of full ones, in
+/// which threads read the values of others: groups of one subgroup, and the largest.
+///
+/// # Errors
+/// When the device fails.
+pub fn shuffles<D: Device>(device: &D) -> Result<bool, DeviceError> {
+    let lanes = i64::from(device.caps().subgroup.1.max(1));
+    let most = device.caps().max_local as i64 / lanes * lanes;
+    for threads in [lanes, most] {
+        let n = threads * SHUFFLING_GROUPS;
+        let mut b = Builder::new("probe");
+        let out = b.param(DType::I32, n as u64, Access::Write);
+        let input = b.param(DType::I32, n as u64, Access::Read);
+        let [groups, len, one, mask] =
+            [SHUFFLING_GROUPS, threads, 1, lanes - 1].map(|n| b.index(n));
+        let group = b.open_loop(LoopKind::Group, 0, groups);
+        let number = b.open_loop(LoopKind::Local, 0, len);
+        let start = b.binary(BinaryOp::Mul, group, len);
+        let at = b.binary(BinaryOp::Add, start, number);
+        let x = b.load(input, at);
+        let next = b.binary(BinaryOp::Add, number, one);
+        let next = b.binary(BinaryOp::And, next, mask);
+        let (kind, ty) = (ShuffleKind::Index, b.ty(x));
+        let y = b.emit(Op::Shuffle { kind, x, lane: next }, ty);
+        b.store(out, at, y);
+        b.close();
+        b.close();
+        let numbers: Vec<Scalar> = (1..=n as i32).map(Scalar::from).collect();
+        let got = launched(device, &b.finish(), (DType::I32, n as usize), &numbers)?;
+        let expected = |at: i64| numbers[(at - at % lanes + (at + 1) % lanes) as usize];
+        if (0..n).zip(&got).any(|(at, &x)| x != expected(at)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// What the device computes of each row of operands.
 fn computed<D: Device>(
     device: &D,
@@ -93,7 +133,18 @@ fn computed<D: Device>(
     let y = f(&mut b, &x);
     b.store(out, i, y);
     b.close();
-    let kernel = Verified::new(&b.finish()).map_err(CompileError::from);
+    let numbers: Vec<Scalar> = rows.iter().flatten().copied().collect();
+    launched(device, &b.finish(), (dtype, n), &numbers)
+}
+
+/// The result of a kernel, of `n` elements, that reads the numbers.
+fn launched<D: Device>(
+    device: &D,
+    kernel: &Kernel,
+    (dtype, n): (DType, usize),
+    numbers: &[Scalar],
+) -> Result<Vec<Scalar>, DeviceError> {
+    let kernel = Verified::new(kernel).map_err(CompileError::from);
     let program = kernel.and_then(|kernel| device.compile(&kernel));
     let program = program.map_err(|error| DeviceError::Driver {
         context: "compile a probe".to_owned(),
@@ -101,7 +152,7 @@ fn computed<D: Device>(
     })?;
     let size = dtype.size();
     let bytes: Vec<u8> =
-        rows.iter().flatten().flat_map(|x| x.bits().to_le_bytes()[..size].to_vec()).collect();
+        numbers.iter().flat_map(|x| x.bits().to_le_bytes()[..size].to_vec()).collect();
     let mut stream = device.stream()?;
     let (result, source) = (device.alloc(n * size)?, device.alloc(bytes.len())?);
     device.write(&mut stream, &source, 0, &bytes)?;

@@ -45,6 +45,8 @@ mod handle;
 mod lanes;
 mod order;
 mod pipeline;
+#[cfg(test)]
+mod primitive_tests;
 mod progress;
 #[cfg(test)]
 mod progress_tests;

@@ -18,7 +18,7 @@ fn options(caps: &Caps, seed: u64) -> Options {
 }
 
 /// Whether the group of a tile publishes nothing.
-type Silent = for<'k> fn(Val<'k>) -> Val<'k>;
+pub(super) type Silent = for<'k> fn(Val<'k>) -> Val<'k>;
 
 /// The combination of a tile.
 fn sum_of<'k>(g: Group<'k>, op: BinaryOp, x: &Array<'k>, tile: Val<'k>) -> Val<'k> {
@@ -28,13 +28,23 @@ fn sum_of<'k>(g: Group<'k>, op: BinaryOp, x: &Array<'k>, tile: Val<'k>) -> Val<'
 
 /// A scan whose groups take tiles by ticket, or by their own number, of which `is_silent` publish nothing.
 fn scan(op: BinaryOp, by_ticket: bool, is_silent: Silent) -> impl Fn(&Lang) {
+    scan_by(THREADS, op, by_ticket, is_silent)
+}
+
+/// The same with groups of so many threads.
+pub(super) fn scan_by(
+    threads: usize,
+    op: BinaryOp,
+    by_ticket: bool,
+    is_silent: Silent,
+) -> impl Fn(&Lang) {
     move |k: &Lang| {
         let n = k.size("n");
         let x = k.input("x", [n]);
         let y = k.output("y", [n], x.dtype());
         let tiles = n.div_ceil(WIDTH);
         let sums = k.look_back("sums", op, x.dtype(), tiles);
-        k.groups([tiles], THREADS, |g, [group]| {
+        k.groups([tiles], threads, |g, [group]| {
             let tile = if by_ticket { sums.ticket(g) } else { group };
             let sum = |tile| sum_of(g, op, &x, tile);
             let own = sum(tile);
@@ -58,7 +68,13 @@ fn scan(op: BinaryOp, by_ticket: bool, is_silent: Silent) -> impl Fn(&Lang) {
 }
 
 /// Runs a scan of numbers that need all bits of the dtype.
-fn check(write: impl Fn(&Lang), op: BinaryOp, dtype: DType, caps: &Caps, sizes: &[usize]) {
+pub(super) fn check(
+    write: impl Fn(&Lang),
+    op: BinaryOp,
+    dtype: DType,
+    caps: &Caps,
+    sizes: &[usize],
+) {
     let recorded = record("scan", &setting(caps, &[dtype]), write).unwrap();
     assert!(recorded.looks_back());
     let scale = match dtype {
@@ -133,49 +149,53 @@ fn look_back_refuses_other_dtypes_and_devices_without_atomics() {
 /// Numbers of a binary tree: each item pushes its children, and is counted.
 #[test]
 fn a_queue_hands_out_each_item_once() {
-    let nodes = 100;
     for caps in devices() {
-        for capacity in [2 * nodes, 40] {
-            let recorded = record("tree", &setting(&caps, &[DType::I32]), |k: &Lang| {
-                let n = k.size("n");
-                let roots = k.input("roots", [n]);
-                let seen = k.output_filled("seen", [nodes], DType::I32, 0);
-                let lost = k.output_filled("lost", [nodes], DType::I32, 0);
-                let queue = k.queue("queue", capacity);
-                let push = |item: Val<'_>| {
-                    let is_lost = !queue.push(item);
-                    k.when(is_lost, || lost.atomic(Add, item, 1));
-                };
-                k.groups([n], THREADS, |g, [group]| {
-                    push(roots.at(group).cast(DType::I64));
-                    queue.drain(g, |item| {
-                        seen.atomic(Add, item, 1);
-                        g.each(2, |child| {
-                            let child = item * 2 + 1 + child;
-                            k.when(child.lt(nodes), || push(child));
-                        });
-                    });
-                });
-            })
-            .unwrap();
-            for roots in [vec![0.0], vec![1.0, 2.0], vec![3.0, 5.0, 6.0, 4.0]] {
-                let n = roots.len();
-                let least = n - 1;
-                let options = options(&caps, 7);
-                let found = run(&recorded, &[n as i64], &[roots], &options);
-                let [seen, lost] = &found[..] else { panic!() };
-                // Of items that there was no room for, those below are not there either.
-                let mut expected = vec![0.0; nodes as usize];
-                for i in 0..nodes as usize {
-                    let parent = i.saturating_sub(1) / 2;
-                    let is_there = i >= least && (i <= 2 * least || expected[parent] > 0.0);
-                    expected[i] = if is_there { 1.0 - lost[i] } else { 0.0 };
-                }
-                assert_eq!(*seen, expected, "{caps:?}");
-                let lost = lost.iter().sum::<f64>() > 0.0;
-                assert_eq!(lost, capacity < 2 * nodes, "{caps:?}");
-            }
+        for capacity in [200, 40] {
+            tree(&caps, THREADS, 100, capacity);
         }
+    }
+}
+
+/// Works off a tree of so many nodes by groups of so many threads.
+pub(super) fn tree(caps: &Caps, threads: usize, nodes: i64, capacity: i64) {
+    let recorded = record("tree", &setting(caps, &[DType::I32]), |k: &Lang| {
+        let n = k.size("n");
+        let roots = k.input("roots", [n]);
+        let seen = k.output_filled("seen", [nodes], DType::I32, 0);
+        let lost = k.output_filled("lost", [nodes], DType::I32, 0);
+        let queue = k.queue("queue", capacity);
+        let push = |item: Val<'_>| {
+            let is_lost = !queue.push(item);
+            k.when(is_lost, || lost.atomic(Add, item, 1));
+        };
+        k.groups([n], threads, |g, [group]| {
+            push(roots.at(group).cast(DType::I64));
+            queue.drain(g, |item| {
+                seen.atomic(Add, item, 1);
+                g.each(2, |child| {
+                    let child = item * 2 + 1 + child;
+                    k.when(child.lt(nodes), || push(child));
+                });
+            });
+        });
+    })
+    .unwrap();
+    for roots in [vec![0.0], vec![1.0, 2.0], vec![3.0, 5.0, 6.0, 4.0]] {
+        let n = roots.len();
+        let least = n - 1;
+        let options = options(caps, 7);
+        let found = run(&recorded, &[n as i64], &[roots], &options);
+        let [seen, lost] = &found[..] else { panic!() };
+        // Of items that there was no room for, those below are not there either.
+        let mut expected = vec![0.0; nodes as usize];
+        for i in 0..nodes as usize {
+            let parent = i.saturating_sub(1) / 2;
+            let is_there = i >= least && (i <= 2 * least || expected[parent] > 0.0);
+            expected[i] = if is_there { 1.0 - lost[i] } else { 0.0 };
+        }
+        assert_eq!(*seen, expected, "{caps:?}");
+        let lost = lost.iter().sum::<f64>() > 0.0;
+        assert_eq!(lost, capacity < 2 * nodes, "{caps:?}");
     }
 }
 

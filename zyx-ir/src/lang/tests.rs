@@ -51,7 +51,8 @@ pub(super) fn run(
         let params: Vec<Binding> =
             (0..buffers.len()).map(|buffer| Binding { buffer, offset: 0 }).collect();
         let mut slices: Vec<&mut [u8]> = buffers.iter_mut().map(Vec::as_mut_slice).collect();
-        Program::new(kernel).unwrap().run(&mut slices, &params, &scalars, options).unwrap();
+        let ran = Program::new(kernel).unwrap().run(&mut slices, &params, &scalars, options);
+        ran.unwrap_or_else(|error| panic!("{error}\n{kernel}"));
         if std::ptr::eq(kernel, recorded.checked()) {
             return (recorded.arguments().iter().zip(&buffers))
                 .filter(|(argument, _)| matches!(argument.role, Role::Output | Role::Filled(_)))

@@ -344,12 +344,14 @@ impl<'k> Matrix<'k> {
         right: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
     ) {
         let (k, steps) = (self.k(), matrix.shape()[1]);
+        let held = self.handle.layout == matrix.handle.layout;
         let matrix = || Matrix { group: matrix.group, handle: matrix.handle };
         let right = |j, step| k.of_program(|| right(step, j));
-        k.primitive(|| self.multiply_matrix(steps, dtype, &right, &matrix));
+        k.primitive(|| self.multiply_matrix((steps, held), dtype, &right, &matrix));
     }
 
     /// As [`Matrix::add_product_of`], of a matrix with so many columns that `left` computes: the other factor is on its way meanwhile.
+    /// The matrix has the rows and the dtype of the sums.
     #[track_caller]
     pub fn add_product_after(
         &self,
@@ -361,25 +363,26 @@ impl<'k> Matrix<'k> {
         let k = self.k();
         let matrix = || {
             let matrix = k.of_program(&left);
-            if matrix.shape()[1] != columns {
-                let n = matrix.shape()[1];
-                k.fail(format_args!("a factor has {n} columns, and {columns} were announced"));
+            let (found, wanted) = (matrix.shape(), [self.shape()[0], columns]);
+            if (found, matrix.dtype()) != (wanted, self.dtype()) {
+                let (of, dtype) = (matrix.dtype(), self.dtype());
+                k.fail(format_args!("a factor is {of} {found:?}, not {dtype} {wanted:?}"));
             }
             matrix
         };
         let right = |j, step| k.of_program(|| right(step, j));
-        k.primitive(|| self.multiply_matrix(columns, dtype, &right, &matrix));
+        k.primitive(|| self.multiply_matrix((columns, true), dtype, &right, &matrix));
     }
 
     fn multiply_matrix(
         &self,
-        steps: usize,
+        (steps, held): (usize, bool),
         dtype: DType,
         right: Element<'_, 'k>,
         matrix: &dyn Fn() -> Matrix<'k>,
     ) {
-        let k = self.k();
-        if matches!(self.handle.layout, Layout::Squares { .. }) && steps.is_multiple_of(SIDE) {
+        let (k, is_whole) = (self.k(), steps.is_multiple_of(SIDE));
+        if held && is_whole && matches!(self.handle.layout, Layout::Squares { .. }) {
             return self.multiply_held(steps, dtype, right, matrix);
         }
         let matrix = matrix();
@@ -387,8 +390,11 @@ impl<'k> Matrix<'k> {
         matrix.group.phase("add_product_of", || {
             matrix.held(&|held| staged.set(held.at, matrix.get(&held).cast(dtype)));
         });
+        // Blocks of steps are longer than such a matrix.
+        let short = steps < DEPTH;
+        let left = |i, at| if short { staged.at_or([i, at], 0) } else { staged.at([i, at]) };
         let steps = (k.index(0), k.index(steps as i64));
-        self.multiply_in_grid(steps, &|i, step| staged.at([i, step]), right);
+        self.multiply_in_grid(steps, &left, right);
         self.group.give_back(&staged);
     }
 
@@ -428,7 +434,9 @@ impl<'k> Matrix<'k> {
             group.phase("add_product", || {
                 let left = |i, step| a.at([row + i, step]);
                 let right = |j: Val<'k>, step| b.at([step, column + j * c]);
-                self.multiply_steps(k.numbers(DEPTH), &left, &right);
+                let add = || self.multiply_steps(k.numbers(DEPTH), &left, &right);
+                // Threads beyond the last column have no sums.
+                if columns < c { k.when(column.lt(columns), add) } else { add() }
             });
         });
         group.give_back(&a);

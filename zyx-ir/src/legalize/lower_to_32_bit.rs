@@ -19,6 +19,7 @@ mod lanes;
 mod packed;
 mod parts;
 
+use super::shuffles;
 use crate::caps::Caps;
 use crate::dtype::DType;
 use crate::ir::{Builder, Kernel, Op, Order, ParamInfo, Space, Type, Value, VarInfo};
@@ -33,8 +34,10 @@ use parts::{follows, held, in_memory, is_of_parts, is_part};
 ///
 /// # Errors
 /// When a device without 64-bit integers would need atomics or loops of them, or any device atomics on
-/// less than a word, as kernels that are legal for it do not.
+/// less than a word, as kernels that are legal for it do not; and when a shuffle is in no group of one axis.
 pub fn lowered(kernel: &Kernel, caps: &Caps) -> Result<Kernel, String> {
+    let words = shuffles::of_words(kernel, caps)?;
+    let kernel = words.as_ref().unwrap_or(kernel);
     let scalars = lanes::apart(&narrow::with_loops(kernel), caps);
     Ok(dce(&in_words(&scalars, caps)?))
 }
