@@ -244,6 +244,12 @@ const MANY_THREADS: usize = 1 << 12;
 const RESIDENT: usize = 2048;
 
 impl Caps {
+    /// Threads of a subgroup, if all subgroups have one number that is a power of two.
+    pub fn lanes(&self) -> Option<u32> {
+        let (least, most) = self.subgroup;
+        (least == most && most.is_power_of_two()).then_some(most)
+    }
+
     /// Whether few threads run loops of any length: a CPU, also where it is programmed as a device
     /// of many threads is.
     pub fn has_few_threads(&self) -> bool {

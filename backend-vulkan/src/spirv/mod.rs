@@ -24,7 +24,7 @@ use zyx_core::UnaryOp;
 use zyx_core::codegen::{Entry, stages};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::Kernel;
-use zyx_core::legalize::{lower_to_32_bit, shuffles};
+use zyx_core::legalize::lower_to_32_bit;
 
 /// What generated code may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub(crate) fn emit(
     let kernel = lower_to_32_bit::lowered(kernel, caps).map_err(error)?;
     let stages = stages::split(&kernel, caps).map_err(error)?;
     let shaders = stages.iter().enumerate().map(|(n, stage)| {
-        let lanes = shuffles::lanes(&kernel, stage, caps).map_err(error)?;
+        let lanes = stage.lanes(&kernel, caps).map_err(error)?;
         let module = Body::new(&kernel, stage, caps, target, lanes).emit().map_err(error)?;
         let name = format!("{}_{n}", kernel.name());
         Ok(Shader {

@@ -22,7 +22,7 @@ use zyx_core::DType;
 use zyx_core::codegen::{Entry, Unit, stages};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::Kernel;
-use zyx_core::legalize::{lower_to_32_bit, shuffles};
+use zyx_core::legalize::lower_to_32_bit;
 
 /// A translated kernel.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ pub(crate) fn emit(kernel: &Kernel, caps: &Caps) -> Result<Module, CompileError>
         body.emit().map_err(error)?;
         fenced |= body.fenced;
         let [x, y, z] = stage.local;
-        let lanes = shuffles::lanes(kernel, stage, caps).map_err(error)?;
+        let lanes = stage.lanes(kernel, caps).map_err(error)?;
         let (thread, own) = thread(lanes);
         let start = own + &scalars(kernel, speller, body.fenced);
         let _ = write!(

@@ -49,7 +49,7 @@ pub(crate) fn fuse_calls(graph: &Graph, max_buffers: usize) -> Option<Graph> {
             let Fused { call, inputs, .. } = &fused[&call];
             let inputs: Vec<NodeId> = inputs.iter().map(|&x| to(&map, x)).collect();
             new.call(call.clone(), &inputs)
-        } else if fused.contains_key(&id) || gone.contains(&id) {
+        } else if fused.contains_key(&id) || gone.contains(&id) || around.is_old_list(id, &map) {
             continue;
         } else {
             new.origins.hand_on(&graph.origins, id);
@@ -173,6 +173,12 @@ impl Around<'_> {
             && own.len() == all.len()
             && (own.numel() < all.numel() || is_stored(x));
         fits.then(|| (x, own.iter().zip(all.iter()).map(|(own, all)| own == all).collect()))
+    }
+
+    /// Whether a node is a list of inputs that a call had before.
+    fn is_old_list(&self, id: NodeId, map: &[Option<NodeId>]) -> bool {
+        let node = self.graph.node(id);
+        matches!(node, Node::Operands { .. }) && node.sources().any(|x| map[x.idx()].is_none())
     }
 
     fn is_output(&self, id: NodeId) -> bool {

@@ -14,7 +14,7 @@
 
 use crate::caps::Caps;
 use crate::ir::joint::computations;
-use crate::ir::{Access, Kernel, LoopKind, Op, Regions, Space, Value};
+use crate::ir::{Access, Kernel, LoopKind, Op, Regions, Space, Type, Value};
 use std::ops::Range;
 
 /// How many groups a launch has along an axis.
@@ -39,6 +39,30 @@ pub struct Stage {
     pub groups: [Extent; 3],
     /// Threads of a group per axis.
     pub local: [u64; 3],
+}
+
+impl Stage {
+    /// The size of subgroups if the stage has shuffles: the counter of local axis 0 is then the number of the
+    /// subgroup times this, plus the number of the lane.
+    ///
+    /// # Errors
+    /// When the threads of the stage are not whole subgroups along one axis.
+    pub fn lanes(&self, kernel: &Kernel, caps: &Caps) -> Result<Option<u32>, String> {
+        let is_shuffle = |(value, op, _): &(Value, Op, Type)| {
+            self.members[value.idx()] && matches!(op, Op::Shuffle { .. })
+        };
+        let Some((value, ..)) = kernel.iter().find(is_shuffle) else { return Ok(None) };
+        let Some(size) = caps.lanes() else {
+            let (least, most) = caps.subgroup;
+            return Err(format!("{value}: subgroups of {least} to {most} threads"));
+        };
+        match self.local {
+            [n, 1, 1] if n > 0 && n.is_multiple_of(size.into()) => Ok(Some(size)),
+            local => Err(format!(
+                "{value}: a shuffle needs groups of one axis that are whole subgroups of {size} threads, not {local:?}"
+            )),
+        }
+    }
 }
 
 /// The threads of a launch in all, if no argument decides.

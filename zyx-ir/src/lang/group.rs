@@ -588,10 +588,8 @@ impl<'k> Group<'k> {
 
     /// Threads of a subgroup whose values are exchanged without storage; 1 if there are none of a known number.
     pub(super) fn lanes(self) -> usize {
-        let (least, most) = self.k.caps().subgroup;
-        let lanes = most as usize;
-        let known = least == most && lanes.is_power_of_two();
-        if known && lanes <= self.threads() { lanes } else { 1 }
+        let lanes = self.k.caps().lanes().map_or(1, |lanes| lanes as usize);
+        if lanes <= self.threads() { lanes } else { 1 }
     }
 
     /// Runs a scan along a range: `emit` gets each number, the combination of the values before it and that with its

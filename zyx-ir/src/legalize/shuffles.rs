@@ -7,37 +7,15 @@
 //! numbers of subgroup and lane.
 
 use crate::caps::Caps;
-use crate::codegen::stages::Stage;
 use crate::dtype::DType;
-use crate::ir::{Kernel, LoopKind, Op, Ranges, ShuffleKind, Type, Value};
+use crate::ir::{Kernel, LoopKind, Op, Ranges, ShuffleKind, Value};
 use crate::ops::BinaryOp;
 use crate::passes::rebuild::Rebuild;
 use crate::scalar::Scalar;
 
-/// The size of subgroups if a stage has shuffles: the counter of local axis 0 is then the number of the
-/// subgroup times this, plus the number of the lane.
-///
-/// # Errors
-/// When the threads of the stage are not whole subgroups along one axis.
-pub fn lanes(kernel: &Kernel, stage: &Stage, caps: &Caps) -> Result<Option<u32>, String> {
-    let is_shuffle = |(value, op, _): &(Value, Op, Type)| {
-        stage.members[value.idx()] && matches!(op, Op::Shuffle { .. })
-    };
-    let Some((value, ..)) = kernel.iter().find(is_shuffle) else { return Ok(None) };
-    let size = size(value, caps)?;
-    match stage.local {
-        [n, 1, 1] if n > 0 && n.is_multiple_of(size.into()) => Ok(Some(size)),
-        local => Err(format!(
-            "{value}: a shuffle needs groups of one axis that are whole subgroups of {size} threads, not {local:?}"
-        )),
-    }
-}
-
-/// The one size that subgroups have.
-fn size(value: Value, caps: &Caps) -> Result<u32, String> {
+fn varying(value: Value, caps: &Caps) -> String {
     let (least, most) = caps.subgroup;
-    let known = least == most && most.is_power_of_two();
-    if known { Ok(most) } else { Err(format!("{value}: subgroups of {least} to {most} threads")) }
+    format!("{value}: subgroups of {least} to {most} threads")
 }
 
 /// The kernel with shuffles of words only; `None` if it has no shuffles.
@@ -55,7 +33,7 @@ pub fn of_words(kernel: &Kernel, caps: &Caps) -> Result<Option<Kernel>, String> 
             r.copy(value);
             continue;
         };
-        let size = size(value, caps)?;
+        let size = caps.lanes().ok_or_else(|| varying(value, caps))?;
         let exists = ranges.get(lane).within(0, i128::from(size) - 1);
         let (kind, lane) = match kind {
             ShuffleKind::Xor if exists => {
@@ -270,7 +248,7 @@ mod tests {
         let kernel = b.finish();
         assert!(of_words(&kernel, &caps(32)).unwrap().is_none());
         let stages = stages::split(&kernel, &caps(32)).unwrap();
-        assert_eq!(lanes(&kernel, &stages[0], &caps(32)), Ok(None));
+        assert_eq!(stages[0].lanes(&kernel, &caps(32)), Ok(None));
     }
 
     #[test]
@@ -278,7 +256,7 @@ mod tests {
         let kernel = kernel(DType::I32, 1, 32);
         let of = |lanes: u32| {
             let stages = stages::split(&kernel, &caps(lanes)).unwrap();
-            super::lanes(&kernel, &stages[0], &caps(lanes))
+            stages[0].lanes(&kernel, &caps(lanes))
         };
         assert_eq!(of(8), Ok(Some(8)));
         assert!(of(64).unwrap_err().contains("whole subgroups of 64 threads, not [32, 1, 1]"));
