@@ -102,7 +102,7 @@ impl Facts {
         if has_sizes {
             properties = properties.push_next(&mut sizes);
         }
-        // SAFETY: a device of this instance, of a version that knows the structures.
+        // SAFETY: a device of this instance, of a version, or with an extension, that knows the structures.
         unsafe { vulkan.instance.get_physical_device_properties2(device, &mut properties) };
         let properties = properties.properties;
         let enabled = Features::of(vulkan, device, modern);
@@ -324,7 +324,7 @@ impl Features {
         if modern {
             all = all.push_next(&mut v11).push_next(&mut v12);
         }
-        // SAFETY: a device of this instance, of a version that knows the structures.
+        // SAFETY: a device of this instance, of a version, or with an extension, that knows the structures.
         unsafe { vulkan.instance.get_physical_device_features2(device, &mut all) };
         let core = all.features;
         Features {

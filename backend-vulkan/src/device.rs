@@ -127,13 +127,17 @@ impl VulkanDevice {
     }
 
     /// Finds out what the driver does not say: what happens to subnormals where it cannot be told
-    /// to keep them, and how GPUs round a product that goes into a sum.
+    /// to keep them, how GPUs round a product that goes into a sum, and whether their subgroups meet.
     pub(crate) fn probe(&mut self) -> Result<(), DeviceError> {
         if !self.target.denormals.contains(&32) {
             self.caps.flushes_subnormals = probe::flushed_subnormals(self)?;
         }
         if self.gpu.facts.cpu {
             return Ok(());
+        }
+        // Nothing says that threads of a subgroup go on together behind a loop that they left apart.
+        if self.caps.lanes().is_some() && !probe::shuffles(self)? {
+            self.caps.subgroup = (0, 0);
         }
         // Where the compiler fuses the two of its own accord, the instruction is fused as well.
         let found = probe::muladd(self)?;

@@ -139,6 +139,59 @@ fn operations_around_a_kernel_are_part_of_its_loads_and_stores() -> Result<()> {
 }
 
 #[test]
+fn inputs_beyond_the_second_are_computed_by_the_kernel() -> Result<()> {
+    let device = device();
+    let sum = Kernel::new("sum", |k: &Lang| {
+        let n = k.size("n");
+        let x: Vec<_> = (0..6).map(|i| k.input(&format!("x{i}"), [n])).collect();
+        let y = k.output("y", [n], x[0].dtype());
+        k.each(n, |i| y.set(i, x[1..].iter().fold(x[0].at(i), |sum, x| sum * 10.0 + x.at(i))));
+    });
+    for computed in [vec![1], vec![2], vec![1, 2, 4], vec![0, 3, 5], (0..6).collect()] {
+        let x: Vec<Tensor> = (0..6)
+            .map(|i| Tensor::new([i as f32, 9.0 - i as f32], &device))
+            .collect::<Result<_>>()?;
+        let given = x
+            .iter()
+            .enumerate()
+            .map(|(i, x)| if computed.contains(&i) { x.add(1.0) } else { Ok(x.clone()) });
+        let given = given.collect::<Result<Vec<_>>>()?;
+        let y = sum.call(&given.iter().collect::<Vec<_>>())?;
+        let before = device.stats();
+        let found = y.to_vec::<f32>()?;
+        assert_eq!(device.stats().since(&before).launches, 1, "{computed:?}");
+        let more: f32 = computed.iter().map(|&i| 10f32.powi(5 - i as i32)).sum();
+        assert_eq!(found, [12345.0 + more, 987_654.0 + more], "{computed:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn accesses_beyond_an_example_stay_outside() -> Result<()> {
+    let device = device();
+    let next = Kernel::new("next", |k: &Lang| {
+        let n = k.size("n");
+        let x = k.input("x", [n]);
+        let y = k.output("y", [n], x.dtype());
+        k.each(n, |i| y.set(i, x.at_or(i + 1, 0.0)));
+    });
+    let text = next.to_text(&[DType::F32], &device)?;
+    // The access without its guard: behind the last element a launch guards it, which reads 0.
+    let guard = text.lines().find(|line| line.contains(" guard ")).expect("it has one");
+    let (guarded, rest) = guard.split_once(' ').expect("a name");
+    let bare = rest.trim_start().strip_prefix("guard ").and_then(|rest| rest.split_once(','));
+    let changed =
+        text.replace(&format!("[{guarded}]"), &format!("[{}]", bare.expect("an index").0));
+    assert_ne!(changed, text);
+    let (x, kernel) = (numbers(&[3, 5], &device)?, Kernel::from_text(&changed)?);
+    let one = |x: &[Tensor]| kernel.call(&[&x[0]]);
+    let all = Tensor::vmap(one, &[&x], &[Some(0)], 0)?.to_vec::<f32>()?;
+    let expected = x.narrow(1, 1, 4)?.pad([(0, 0), (0, 1)])?.to_vec::<f32>()?;
+    assert_eq!(all, expected);
+    Ok(())
+}
+
+#[test]
 fn a_kernel_is_part_of_a_trace_and_of_a_batch() -> Result<()> {
     let device = device();
     let scaled = scaled();

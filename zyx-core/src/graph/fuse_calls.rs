@@ -2,6 +2,7 @@
 
 use super::{Graph, KernelCall, Node, NodeId};
 use crate::dtype::DType;
+use crate::hal::Caps;
 use crate::ir::Builder;
 use crate::lang::{Function, Further, Recorded, Role};
 use crate::scalar::Scalar;
@@ -16,13 +17,13 @@ const MAX_OPERATIONS: usize = 16;
 const CHEAP: f32 = 4.0;
 
 /// The graph in which kernels do what elementwise operations of their inputs and outputs did; `None` if there are none.
-pub(crate) fn fuse_calls(graph: &Graph, max_buffers: usize) -> Option<Graph> {
+pub(crate) fn fuse_calls(graph: &Graph, caps: &Caps) -> Option<Graph> {
     graph.ids().find(|&id| matches!(graph.node(id), Node::Kernel { .. }))?;
     let mut users = vec![SmallVec::<[NodeId; 2]>::new(); graph.len()];
     for id in graph.ids() {
         graph.node(id).sources().for_each(|x| users[x.idx()].push(id));
     }
-    let around = Around { graph, users, max_buffers };
+    let around = Around { graph, users, caps };
     let mut fused: FxHashMap<NodeId, Fused> = FxHashMap::default();
     // Operations that are part of a call: between two calls they are of the first.
     let mut gone: FxHashSet<NodeId> = FxHashSet::default();
@@ -98,8 +99,7 @@ struct Region {
 struct Around<'g> {
     graph: &'g Graph,
     users: Vec<SmallVec<[NodeId; 2]>>,
-    /// Most arguments of a kernel.
-    max_buffers: usize,
+    caps: &'g Caps,
 }
 
 impl Around<'_> {
@@ -117,7 +117,9 @@ impl Around<'_> {
         let mut new = Fused { call: call.clone(), inputs, result: id, gone: Vec::new() };
         let mut recorded = (*call.recorded).clone();
         let fits = |region: &Region, recorded: &Recorded| {
-            recorded.arguments().len() + region.arrays.len() <= self.max_buffers
+            recorded.arguments().len() + region.arrays.len() <= self.caps.max_buffers
+                && region.arrays.iter().chain([&region.of]).all(|&x| self.can_be_bound(x))
+                && region.operations.last().is_some_and(|&x| self.can_be_bound(x))
                 && !region.operations.iter().chain(&region.arrays).any(|id| gone.contains(id))
         };
         if let Some(region) = self.consumers(id).filter(|region| fits(region, &recorded))
@@ -173,6 +175,12 @@ impl Around<'_> {
             && own.len() == all.len()
             && (own.numel() < all.numel() || is_stored(x));
         fits.then(|| (x, own.iter().zip(all.iter()).map(|(own, all)| own == all).collect()))
+    }
+
+    /// Whether one argument may hold the elements of a node.
+    fn can_be_bound(&self, id: NodeId) -> bool {
+        let (n, size) = (self.graph.shape(id).numel(), self.graph.dtype(id).size());
+        n.saturating_mul(size) as u64 <= self.caps.max_binding
     }
 
     /// Whether a node is a list of inputs that a call had before.
@@ -338,7 +346,6 @@ impl Around<'_> {
 mod tests {
     use super::*;
     use crate::dtype::DTypeSet;
-    use crate::hal::Caps;
     use crate::lang::{Lang, Setting, record};
     use crate::ops::{BinaryOp, UnaryOp};
     use crate::shape::Shape;
@@ -399,7 +406,7 @@ mod tests {
         let node = graph.call(call, &[half, half]);
         let y = graph.push(node, DType::F16, shape);
         graph.outputs.push(y);
-        let fused = fuse_calls(&graph, usize::MAX);
+        let fused = fuse_calls(&graph, &Caps::default());
         assert!(fused.is_none_or(|fused| loads_its_inputs(&fused)));
     }
 
@@ -422,7 +429,8 @@ mod tests {
         let max = Node::Binary { op: BinaryOp::Max, x: first, y: one };
         let max = graph.push(max, DType::F32, shape);
         graph.outputs.extend([max, second]);
-        let fused = fuse_calls(&graph, usize::MAX).expect("the maximum is part of the first call");
+        let fused =
+            fuse_calls(&graph, &Caps::default()).expect("the maximum is part of the first call");
         let [first, second] = [0, 1].map(|i| fused.outputs[i]);
         assert_ne!(first, second);
         // The second call is as it was, and its input is the negated leaf.

@@ -5,9 +5,9 @@
 
 use super::{Graph, Node, NodeId};
 use crate::dtype::DType;
-use crate::hal::{Caps, RawKernel};
+use crate::hal::RawKernel;
 use crate::ir::interp::{Binding, Fault, InterpError, Options, Program};
-use crate::lang::{Argument, Fill, LangError, Recorded, Role, SMALL, Site};
+use crate::lang::{Argument, Fill, LangError, Recorded, Role, Site};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -53,21 +53,18 @@ impl KernelCall {
         arguments.filter(move |(_, argument)| (argument.role == Role::Input) == inputs)
     }
 
-    /// The call that does for each of `n` examples what this one does for one, of inputs of which some have an axis of examples in
-    /// front; `None` where there is none.
-    pub(crate) fn batched(&self, caps: &Caps, inputs: &[bool], n: usize) -> Option<KernelCall> {
-        if self.raw.is_some() || n == 0 {
-            return None;
-        }
-        let recorded = self.recorded.batched(caps, inputs)?;
-        let last = recorded.kernel().vars().last()?;
-        let fits = |slot| self.shape(slot).numel().saturating_mul(n) as u64 <= SMALL;
-        let slots = 0..self.recorded.arguments().len();
-        if n as i64 > last.max || !slots.into_iter().all(fits) {
+    /// The call of `recorded`, which is this kernel for several examples, for so many; `None` if they are too many.
+    pub(crate) fn batched(&self, recorded: Arc<Recorded>, n: usize) -> Option<KernelCall> {
+        let most = recorded.kernel().vars().last()?.max;
+        if self.raw.is_some() || n == 0 || n as i64 > most {
             return None;
         }
         let scalars = self.scalars.iter().copied().chain([n as i64]).collect();
-        Some(KernelCall { recorded: Arc::new(recorded), scalars, ..self.clone() })
+        let call = KernelCall { recorded, scalars, ..self.clone() };
+        let params = call.recorded.kernel().params().iter().enumerate();
+        let fits =
+            params.into_iter().all(|(slot, info)| call.shape(slot).numel() as u64 <= info.len);
+        fits.then_some(call)
     }
 
     /// Sources of its node.

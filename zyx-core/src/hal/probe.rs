@@ -3,7 +3,7 @@
 use super::{Arg, CompileError, Device, DeviceError};
 use crate::cmath;
 use crate::dtype::{DType, DTypeSet};
-use crate::ir::{Access, Builder, Kernel, LoopKind, Op, ShuffleKind, Value, Verified};
+use crate::ir::{Access, Builder, Kernel, LoopKind, Op, ShuffleKind, Space, Type, Value, Verified};
 use crate::ops::{BinaryOp, TernaryOp};
 use crate::scalar::Scalar;
 
@@ -85,13 +85,23 @@ pub fn shuffles<D: Device>(device: &D) -> Result<bool, DeviceError> {
         let mut b = Builder::new("probe");
         let out = b.param(DType::I32, n as u64, Access::Write);
         let input = b.param(DType::I32, n as u64, Access::Read);
-        let [groups, len, one, mask] =
-            [SHUFFLING_GROUPS, threads, 1, lanes - 1].map(|n| b.index(n));
+        let [groups, len, one, mask, zero] =
+            [SHUFFLING_GROUPS, threads, 1, lanes - 1, 0].map(|n| b.index(n));
         let group = b.open_loop(LoopKind::Group, 0, groups);
         let number = b.open_loop(LoopKind::Local, 0, len);
         let start = b.binary(BinaryOp::Mul, group, len);
         let at = b.binary(BinaryOp::Add, start, number);
-        let x = b.load(input, at);
+        // Threads leave the loop one after another: the value is loaded in the last iteration of each.
+        let held = b.alloc(Space::Register, Type::scalar(DType::I32), 1);
+        let first = b.binary(BinaryOp::And, number, mask);
+        let iterations = b.binary(BinaryOp::Add, first, one);
+        let turn = b.open_loop(LoopKind::Serial, 0, iterations);
+        let back = b.binary(BinaryOp::Sub, at, first);
+        let place = b.binary(BinaryOp::Add, back, turn);
+        let loaded = b.load(input, place);
+        b.store(held, zero, loaded);
+        b.close();
+        let x = b.load(held, zero);
         let next = b.binary(BinaryOp::Add, number, one);
         let next = b.binary(BinaryOp::And, next, mask);
         let (kind, ty) = (ShuffleKind::Index, b.ty(x));

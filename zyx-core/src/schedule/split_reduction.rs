@@ -57,7 +57,7 @@ pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
     let ordered = |op, dtype| !scatter::is_unordered(caps, op, dtype);
     let replaced = super::rows::replace(graph, device);
     let graph = replaced.as_ref().unwrap_or(graph);
-    let fused = fuse_calls(graph, caps.max_buffers);
+    let fused = fuse_calls(graph, caps);
     let graph = fused.as_ref().unwrap_or(graph);
     let called = number_calls(graph);
     let graph = called.as_ref().unwrap_or(graph);

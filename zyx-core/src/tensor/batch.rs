@@ -16,10 +16,12 @@ use super::{Expr, History, Tensor};
 use crate::error::{Named, Result};
 use crate::graph::fourier::Form;
 use crate::graph::{GradientRule, KernelCall, Op, Perm};
-use crate::lang::Role;
+use crate::hal::Caps;
+use crate::lang::{Recorded, Role};
 use crate::origin::composed;
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 const OP: &str = "vmap";
@@ -151,12 +153,20 @@ struct Batch {
     /// By address: the node, kept so that no other gets its address, and what stands for all
     /// examples; nothing if it depends on none.
     known: FxHashMap<usize, (Tensor, Option<Tensor>)>,
+    kernels: RefCell<Vec<BatchedKernel>>,
+}
+
+/// A kernel, which inputs have examples, and the kernel for several, if there is one.
+struct BatchedKernel {
+    one: Arc<Recorded>,
+    depends: Vec<bool>,
+    all: Option<Arc<Recorded>>,
 }
 
 impl Batch {
     fn new(n: usize, pairs: Pairs) -> Batch {
         let known = pairs.iter().map(|(one, all)| (one.id(), (one.clone(), Some(all.clone()))));
-        Batch { n, known: known.collect(), pairs }
+        Batch { n, known: known.collect(), pairs, kernels: RefCell::default() }
     }
 
     /// A tensor for all examples: made again, or repeated.
@@ -299,7 +309,8 @@ impl Batch {
     fn in_one_launch(&self, y: &Tensor, expr: &Expr, call: &KernelCall) -> Result<Option<Tensor>> {
         let inputs = Kernel::inputs(expr);
         let depends: Vec<bool> = inputs.iter().map(|x| self.depends(x)).collect();
-        let Some(call) = call.batched(y.device().caps(), &depends, self.n) else {
+        let recorded = self.batched_kernel(&call.recorded, &depends, y.device().caps());
+        let Some(call) = recorded.and_then(|recorded| call.batched(recorded, self.n)) else {
             return Ok(None);
         };
         let all = |(x, depends): (&Tensor, &bool)| {
@@ -315,6 +326,25 @@ impl Batch {
         all.take_note_of(y);
         // One flag tells of the loops of all examples.
         Ok(Some(if is_one { all.unsqueeze(0)?.expand(self.shape(y)?)? } else { all }))
+    }
+
+    /// A kernel for several examples, one and the same for all results of a call.
+    fn batched_kernel(
+        &self,
+        recorded: &Arc<Recorded>,
+        depends: &[bool],
+        caps: &Caps,
+    ) -> Option<Arc<Recorded>> {
+        let mut kernels = self.kernels.borrow_mut();
+        let is_it =
+            |known: &&BatchedKernel| Arc::ptr_eq(&known.one, recorded) && known.depends == depends;
+        if let Some(known) = kernels.iter().find(is_it) {
+            return known.all.clone();
+        }
+        let all = recorded.batched(caps, depends).map(Arc::new);
+        let (one, depends) = (recorded.clone(), depends.to_vec());
+        kernels.push(BatchedKernel { one, depends, all: all.clone() });
+        all
     }
 
     /// A node made for one example after the other.

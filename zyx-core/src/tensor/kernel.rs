@@ -845,7 +845,9 @@ impl Kernel {
             tuned.map(|tuned| tuned.recorded.clone())
         });
         let chosen = known.unwrap_or_else(|| {
-            let (kernel, first) = (self.clone(), recorded.clone());
+            // Without the rule of its gradient, which may hold tensors.
+            let inner = Inner { gradient: None, ..(*self.0).clone() };
+            let (kernel, first) = (Kernel(Arc::new(inner)), recorded.clone());
             let (dtypes, sizes) = (SmallVec::<[DType; 4]>::from_slice(dtypes), sizes.clone());
             let record = move |device: &Device, choices: &[usize]| {
                 let setting = kernel.setting(device, &dtypes, bucket);

@@ -60,6 +60,10 @@ impl Recorded {
         }
         let within = |kernel, lines| Within::of(kernel, slot, function)?.kernel(dtype, lines);
         (new.kernel, _) = within(&self.kernel, &[])?;
+        if !verify(&new.kernel).ok()?.unproven.is_empty() {
+            // Coordinates may be others than the extents say, as in a text.
+            return None;
+        }
         (new.checked, new.lines) = within(&self.checked, &self.lines)?;
         Some(new)
     }

@@ -329,10 +329,14 @@ impl<'k> Matrix<'k> {
         let (k, steps) = (self.k(), self.k().numbers(steps));
         let left = |i, step| k.of_program(|| left(i, step));
         let right = |j, step| k.of_program(|| right(step, j));
-        k.primitive(|| match self.handle.layout {
-            Layout::Grid { .. } => self.multiply_in_grid(steps, &left, &right),
-            Layout::Squares { .. } => self.multiply_squares(steps, &left, &right),
-        });
+        k.primitive(|| self.multiply(steps, &left, &right));
+    }
+
+    fn multiply(&self, steps: (Val<'k>, Val<'k>), left: Element<'_, 'k>, right: Element<'_, 'k>) {
+        match self.handle.layout {
+            Layout::Grid { .. } => self.multiply_in_grid(steps, left, right),
+            Layout::Squares { .. } => self.multiply_squares(steps, left, right),
+        }
     }
 
     /// Adds the product of a matrix of the group, converted to `dtype`, and another one, as [`Matrix::add_product`] does.
@@ -361,6 +365,9 @@ impl<'k> Matrix<'k> {
         right: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
     ) {
         let k = self.k();
+        if !columns.is_power_of_two() {
+            return k.fail(format_args!("a factor with {columns} columns: a power of two"));
+        }
         let matrix = || {
             let matrix = k.of_program(&left);
             let (found, wanted) = (matrix.shape(), [self.shape()[0], columns]);
@@ -393,8 +400,7 @@ impl<'k> Matrix<'k> {
         // Blocks of steps are longer than such a matrix.
         let short = steps < DEPTH;
         let left = |i, at| if short { staged.at_or([i, at], 0) } else { staged.at([i, at]) };
-        let steps = (k.index(0), k.index(steps as i64));
-        self.multiply_in_grid(steps, &left, right);
+        self.multiply((k.index(0), k.index(steps as i64)), &left, right);
         self.group.give_back(&staged);
     }
 

@@ -105,6 +105,68 @@ fn factors_of_whole_vectors_are_loaded_by_vectors() {
     }
 }
 
+/// The product of a product with so many columns and another factor; the first one before or while the factor is loaded.
+fn product_of_product(columns: usize, after: bool) -> impl Fn(&Lang) {
+    move |k: &Lang| {
+        let (n, depth) = (k.size("n"), k.size("depth"));
+        let across = k.index(columns as i64);
+        let (x, w) = (k.input("x", [n, depth]), k.input("w", [depth, across]));
+        let v = k.input("v", [across, k.index(32)]);
+        let y = k.output("y", [n, k.index(32)], DType::F32);
+        k.groups([n.div_ceil(64)], 64, |g, [part]| {
+            let top = part * 64;
+            let sums = g.matrix([64, 32], DType::F32);
+            let first = || {
+                let first = g.matrix([64, columns], DType::F32);
+                let x = |i, step| x.at_or([top + i, step], 0.0);
+                first.add_product(depth, x, |step, j| w.at_or([step, j], 0.0));
+                first
+            };
+            let dtype = x.dtype();
+            if after {
+                sums.add_product_after(columns, dtype, first, |step, j| v.at_or([step, j], 0.0));
+            } else {
+                sums.add_product_of(&first(), dtype, |step, j| v.at_or([step, j], 0.0));
+            }
+            sums.each([], |[i, j], sum, []| y.set_if((top + i).lt(n), [top + i, j], sum));
+        });
+    }
+}
+
+#[test]
+fn products_of_products_on_every_device() {
+    let caps = [gpu(64, 0), gpu(64, 32), with_mma(64), Setting::default().caps];
+    for caps in caps {
+        for (columns, after) in [8, 16, 64].into_iter().flat_map(|n| [(n, false), (n, true)]) {
+            let setting = setting(&caps, &[DType::F16; 3]);
+            let recorded = record("products", &setting, product_of_product(columns, after));
+            let recorded = recorded.unwrap();
+            let (n, depth) = (70, 5);
+            let (x, w) = (numbers(n * depth, 5), numbers(depth * columns, 3));
+            let v = numbers(columns * 32, 11);
+            let inputs = [x.clone(), w.clone(), v.clone()];
+            let y = run(&recorded, &[n as i64, depth as i64], &inputs, &Options::default());
+            for (i, c) in (0..n).flat_map(|i| (0..32).map(move |c| (i, c))) {
+                let first = |j: usize| -> f64 {
+                    (0..depth).map(|s| x[i * depth + s] * w[s * columns + j]).sum()
+                };
+                let sum: f64 = (0..columns).map(|j| first(j) * v[j * 32 + c]).sum();
+                assert_eq!(y[0][i * 32 + c], sum, "{i} {c} of {columns} {after} {caps:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn factors_that_do_not_fit_are_refused() {
+    for columns in [0, 24] {
+        let caps = with_mma(64);
+        let write = product_of_product(columns, true);
+        let error = record("products", &setting(&caps, &[DType::F16; 3]), write).unwrap_err();
+        assert!(error.reason.contains("power of two"), "{error}");
+    }
+}
+
 /// Attention of one head: blocks of rows, running maxima and sums.
 fn attention(k: &Lang) {
     const ROWS: usize = 32;

@@ -103,10 +103,10 @@ impl ParameterCall {
 
 /// A call with the result of its search.
 pub(super) struct Entry {
-    call: ParameterCall,
+    /// The call, until its values are searched: it holds the program's closure.
+    waiting: Option<ParameterCall>,
     /// The kernel with the values that are the fastest; `None` for the author's.
     chosen: Option<Arc<Recorded>>,
-    is_searched: bool,
 }
 
 /// The choice of values that a search found; the author's if there are none.
@@ -143,7 +143,7 @@ impl Device {
             let mut state = self.tuner_state();
             let is_off = state.tuning == Tuning::Off;
             match state.calls.get(&key) {
-                Some(entry) if entry.is_searched || is_off => return entry.chosen.clone(),
+                Some(entry) if entry.waiting.is_none() || is_off => return entry.chosen.clone(),
                 _ => is_off,
             }
         };
@@ -176,7 +176,7 @@ impl Device {
     ) {
         let kernel = call.first.recorded.kernel();
         let bytes = (2 + 2 * usize::from(chosen.is_some())) * kernel.bytes() + key.len();
-        let entry = Entry { call: call.clone(), chosen, is_searched };
+        let entry = Entry { waiting: (!is_searched).then(|| call.clone()), chosen };
         let limit = self.tuned_limit();
         let mut state = self.tuner_state();
         state.calls.insert(key, entry, bytes);
@@ -189,8 +189,8 @@ impl Device {
             return Vec::new();
         }
         let state = self.tuner_state();
-        let waiting = state.calls.iter().filter(|(_, entry)| !entry.is_searched);
-        waiting.map(|(key, entry)| (key.clone(), entry.call.clone())).collect()
+        let waiting = |(key, entry): (&String, &Entry)| Some((key.clone(), entry.waiting.clone()?));
+        state.calls.iter().filter_map(waiting).collect()
     }
 
     /// Searches the values of a call's parameters until a time is over, and keeps the best.
