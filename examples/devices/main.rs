@@ -24,7 +24,7 @@ fn main() {
     }
 }
 
-/// What groups of threads may expect of one another, and what a test saw.
+/// The progress that groups of threads may expect, and the messages between groups that a test saw.
 fn groups(device: &Device) -> String {
     let (Ok(litmus), Ok(progress)) = (device.litmus(), device.progress()) else {
         return String::new();

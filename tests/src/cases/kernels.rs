@@ -144,7 +144,7 @@ fn attention(dtype: DType, device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// What follows a call and what is before it, as part of it, is what it is by itself.
+/// Elementwise operations before and behind a call give the same as part of its kernel and by themselves.
 fn around(dtype: DType, device: &Device) -> Result<()> {
     let product = gallery::product::product();
     for [m, n, depth] in [[33, 17, 9], [24, 40, 16]] {
@@ -164,7 +164,7 @@ fn around(dtype: DType, device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// A kernel of many examples at once, some of whose inputs all share, is the kernel of each.
+/// One launch for several examples, which share some inputs, gives the results of a launch for each.
 fn batches(dtype: DType, device: &Device) -> Result<()> {
     let (norm, scan) = (gallery::norm::rms_norm(1e-5), gallery::scan::scan());
     let x = numbers(&[3, 5, 40], dtype, device)?;

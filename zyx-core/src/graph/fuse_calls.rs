@@ -170,7 +170,7 @@ impl Around<'_> {
             }
             matches!(graph.node(x), Node::Leaf { .. } | Node::Kernel { .. })
         };
-        // What is stored costs nothing more, nor does what is small.
+        // A stored array costs nothing more, nor does a small one.
         let fits = graph.dtype(x) != DType::Bool
             && own.len() == all.len()
             && (own.numel() < all.numel() || is_stored(x));
@@ -198,7 +198,7 @@ impl Around<'_> {
         let graph = self.graph;
         let mut region = vec![from];
         let mut best = 0;
-        // What has to be computed after the call. Where others see that, it has no further inputs.
+        // Nodes that depend on the call. Other outputs of the launch may be used by its operands: then it gets none.
         let mut later: FxHashSet<NodeId> = FxHashSet::from_iter([from]);
         let is_alone = !graph.ids().any(|id| id != from && self.is_same_call(id, from));
         for id in (from.0 + 1..graph.len() as u32).map(NodeId) {

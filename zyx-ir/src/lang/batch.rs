@@ -1,4 +1,4 @@
-//! A recorded kernel for many examples at once.
+//! Recorded kernels with an axis of examples: `vmap` in one launch.
 
 use super::copied::Copied;
 use super::{Recorded, Role, SMALL, SizeExpr};
@@ -11,7 +11,7 @@ const AXES: u8 = 3;
 
 impl Recorded {
     /// The kernel that does for each of many examples what this one does for one: arguments get an axis in front, inputs only those that
-    /// are marked. The number of examples is one more scalar argument, and of the launch geometry an axis of its own.
+    /// are marked. The number of examples is the last scalar argument, and the extent of the outermost axis of groups.
     ///
     /// `None` where there is no such axis, an array is filled from an input that has no examples, or the coordinates of an access
     /// cannot be told.
@@ -70,7 +70,7 @@ fn batched(
         info.extents = Some(Extents::of(&slots)?);
     }
     let (ends, mut new_lines) = (kernel.region_ends(), Vec::new());
-    // The loop over examples, and the end of what stands in it.
+    // The loop over examples, and the end of the nest in it.
     let mut open: Option<(Value, usize)> = None;
     for (value, op, ty) in kernel.iter() {
         let mut new = copy.mapped(op);

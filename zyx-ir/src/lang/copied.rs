@@ -7,7 +7,7 @@ use crate::scalar::Scalar;
 pub(super) struct Copied<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) b: Builder,
-    /// What the ops of the kernel became.
+    /// For each op of the kernel its copy.
     pub(super) map: Vec<Value>,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Copied<'a> {
         }
     }
 
-    /// What a product with a scalar argument multiplies by.
+    /// The other factor of a product with a scalar argument.
     fn row(&self, product: Value, extent: u16) -> Option<Value> {
         let Op::Binary { op: BinaryOp::Mul, x, y } = self.kernel.op(product) else { return None };
         let is_extent = |mut value: Value| {

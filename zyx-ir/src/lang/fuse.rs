@@ -14,7 +14,7 @@ pub struct Function {
     pub kernel: Kernel,
     /// The result.
     pub result: Value,
-    /// What its further scalar arguments are.
+    /// Its further scalar arguments.
     pub further: Vec<Further>,
 }
 
@@ -74,7 +74,7 @@ struct Within<'a> {
     copy: Copied<'a>,
     slot: u16,
     function: &'a Function,
-    /// What further arguments of the function became.
+    /// The copies of the function's further arguments.
     further: Vec<Value>,
 }
 
@@ -115,7 +115,7 @@ impl<'a> Within<'a> {
                     self.copy.b.push(op, Type::scalar(dtype))
                 }
                 (Op::Load { buf, index, .. }, _) if is_it(buf) => {
-                    // A vector is loaded at once.
+                    // A vector load may be no wider than before.
                     if ty.is_vector() && dtype.size() > ty.dtype.size() {
                         return None;
                     }
