@@ -3,7 +3,7 @@
 //! Such languages exchange numbers of 32 bits on every device and others on some, leave the value
 //! from a lane that does not exist undefined, and do not say which thread of a group is which lane.
 //! [`of_words`] gives a kernel whose shuffles are of `u32`, by an index or an exclusive or below the
-//! size of a subgroup; [`lanes`] tells an emitter that its counter of local axis 0 must be made of the
+//! size of a subgroup; [`Stage::lanes`](crate::codegen::stages::Stage::lanes) tells an emitter that its counter of local axis 0 must be made of the
 //! numbers of subgroup and lane.
 
 use crate::caps::Caps;
