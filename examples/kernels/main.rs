@@ -1,13 +1,14 @@
 //! Kernels written by hand beside the methods of tensors: `cargo run --release --example kernels`.
 //!
-//! Each line has the time of a call of the kernel, and of the operations that do the same.
+//! Each line has the time of a call of the kernel, and of the operations that do the same. With `-- --tune` there is a second table, after a
+//! search of the kernels' parameters and of what the operations are compiled to.
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
 use examples::kernels::{
     attention, bfs, cumsum, heat, mish, norm, product, scan, segments, softmax,
 };
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use zyx::DType::{self, BF16, F32};
 use zyx::{Attention, Device, Result, Tensor};
 
@@ -79,18 +80,29 @@ fn search(device: &Device, nodes: usize) -> Result<()> {
 
 fn main() -> Result<()> {
     let device = zyx::device()?;
+    measure(&device)?;
+    if std::env::args().any(|argument| argument == "--tune") {
+        for found in device.tune(Duration::from_secs(60))? {
+            println!("{} {:?} {:?}", found.name, found.before, found.after);
+        }
+        measure(&device)?;
+    }
+    Ok(())
+}
+
+fn measure(device: &Device) -> Result<()> {
     let large = !device.caps().has_few_threads();
     let side = if large { 4096 } else { 512 };
     let numbers = |shape: &[usize], dtype: DType| -> Result<Tensor> {
         let n: usize = shape.iter().product();
-        let x = Tensor::arange(0f32, n as f32, 1.0, &device)?.mul(0.37)?.sin().reshape(shape)?;
+        let x = Tensor::arange(0f32, n as f32, 1.0, device)?.mul(0.37)?.sin().reshape(shape)?;
         let x = x.cast(dtype);
         x.realize()?;
         Ok(x)
     };
     println!("{device}: {:14} {:>13} {:>13} {:>6}", "kernel", "kernel", "method", "ratio");
     let x = numbers(&[side, side], F32)?;
-    let d = &device;
+    let d = device;
     let (softmax, cumsum) = (softmax::softmax(), cumsum::cumsum());
     compare(d, "softmax", &|| softmax.call(&[&x]), &|| x.softmax(1))?;
     // The cost of a call.

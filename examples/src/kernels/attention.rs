@@ -20,10 +20,11 @@ pub fn attention(width: usize, causal: bool) -> Kernel {
         // Queries of a group, and keys of a block.
         let is_fast = k.caps().mma.contains(q.dtype());
         let rows = k.parameter("rows", if is_fast { &[64, 128] } else { &[32, 16] });
-        let block = k.parameter("block", if is_fast { &[128, 64, 32] } else { &[32, 16] });
+        let block = k.parameter("block", if is_fast { &[64, 128, 32] } else { &[32, 16] });
         let scale = LOG2_E / (width as f64).sqrt();
         let parts = n.div_ceil(rows);
-        k.groups([parts, heads], 128, |g, [part, head]| {
+        let threads = k.parameter("threads", &[128, 256]);
+        k.groups([parts, heads], threads, |g, [part, head]| {
             // Those that see most keys begin first.
             let top = (parts - 1 - part) * rows;
             let (sums, queries) = (g.matrix([rows, width], dtype), g.matrix([rows, width], dtype));
