@@ -88,8 +88,9 @@ fn the_tuner_takes_the_pass_and_explanations_name_it() -> Result<()> {
         return Ok(());
     }
     let device = device();
-    let x: Vec<Tensor> = (0..4)
-        .map(|i| numbers(&[20_000 + i], &device)?.narrow(0, i, 20_000))
+    // Long enough that other processes do not hide what the pass gains.
+    let x: Vec<Tensor> = (0..8)
+        .map(|i| numbers(&[200_000 + i], &device)?.narrow(0, i, 200_000))
         .collect::<Result<_>>()?;
     x.iter().try_for_each(Tensor::realize)?;
     let y = || largest(&x, &Tensor::exp);

@@ -1,22 +1,22 @@
 //! User kernels: functions from lazy tensors to lazy tensors.
 
+mod elements;
+mod programs;
+
 use super::{Expr, Tensor};
-use crate::dtype::{DType, DTypeSet};
+use crate::dtype::DType;
 use crate::error::{Error, Operands, Result};
 use crate::graph::{KernelCall, Op, RawCall};
-use crate::hal::{RawKernel, RawParam, lock};
-use crate::ir::{self, Access, Value, VarInfo};
-use crate::lang::{
-    Argument, Lang, LangError, Parameter, Recorded, Role, SMALL, Setting, SizeExpr, Val, record,
-    record_function,
-};
-use crate::runtime::{Device, ParameterCall, SizeClass, SizedKernel, WeakDevice};
+use crate::hal::{RawKernel, RawParam};
+use crate::ir::{self, Access};
+use crate::lang::{Argument, Lang, Recorded, Role, Val};
+use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
-use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
+use elements::Function;
+use programs::{Bucket, Call, Known};
 use std::fmt;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
 /// A kernel written in [`lang`](crate::lang), which is called with tensors as a method is.
@@ -59,16 +59,6 @@ struct Inner {
     functions: Arc<Mutex<Vec<Arc<Function>>>>,
 }
 
-/// A function of elements as it was recorded for dtypes of its inputs.
-struct Function {
-    inputs: SmallVec<[DType; 4]>,
-    /// The dtype of the result.
-    dtype: DType,
-    /// The function of inputs in dtypes that sums are computed in, and its result.
-    kernel: ir::Kernel,
-    result: Value,
-}
-
 #[derive(Clone)]
 enum Written {
     Whole(Arc<dyn Fn(&Lang) + Send + Sync>),
@@ -87,85 +77,6 @@ struct Raw {
 type LaunchRule = dyn Fn(&dyn Fn(&str) -> usize) -> RawLaunch + Send + Sync;
 type ElementRule = dyn for<'k> Fn(&[Val<'k>]) -> Val<'k> + Send + Sync;
 type Rule = dyn Fn(&KernelGradient<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync;
-
-/// What was recorded, and what for.
-#[derive(Clone)]
-struct Known {
-    /// As a weak handle: kernels keep no device open.
-    device: WeakDevice,
-    dtypes: SmallVec<[DType; 4]>,
-    bucket: Bucket,
-    recorded: Arc<Recorded>,
-    tuned: Vec<Tuned>,
-}
-
-/// The kernel with the values of parameters that a device found to be the fastest for sizes of a class, if it found any.
-#[derive(Clone)]
-struct Tuned {
-    class: SizeClass,
-    /// See [`Device::generation_of_values`].
-    generation: u64,
-    recorded: Option<Arc<Recorded>>,
-}
-
-/// Classes of sizes that a recorded kernel remembers; of more it asks the device again.
-const MAX_CLASSES: usize = 64;
-
-/// Sizes that share a program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Bucket {
-    /// See [`Setting::large`].
-    large: bool,
-    /// See [`Setting::aligned`].
-    aligned: bool,
-}
-
-impl Bucket {
-    /// That of a recorded kernel and sizes, on a device that has alignment to offer if `aligned`.
-    fn of(recorded: &Recorded, sizes: &[i64], aligned: bool) -> Bucket {
-        let size = |number: usize| sizes.get(number).copied();
-        let is_small = |expr: &SizeExpr| expr.eval(&size).is_some_and(|x| x <= SMALL as i64);
-        let fits = |(slot, argument): (usize, &Argument)| {
-            let numel = argument
-                .shape
-                .iter()
-                .try_fold(1i64, |numel, expr| numel.checked_mul(expr.eval(&size)?));
-            numel.is_some_and(|numel| numel <= recorded.kernel().params()[slot].len as i64)
-        };
-        let small = recorded.spaces().iter().chain(recorded.scalars()).all(is_small)
-            && recorded.arguments().iter().enumerate().all(fits);
-        let mut vars = recorded.kernel().vars().iter().zip(recorded.scalars());
-        let whole = |(info, expr): (&VarInfo, &SizeExpr)| {
-            expr.eval(&size).is_some_and(|x| x % i64::from(info.multiple_of) == 0)
-        };
-        Bucket { large: !small, aligned: aligned && vars.all(whole) }
-    }
-}
-
-/// The numbers that the scalars of a launch are, or why they cannot be.
-fn scalars_of(recorded: &Recorded, sizes: &[i64]) -> Result<Arc<[i64]>, String> {
-    let size = |number: usize| sizes.get(number).copied();
-    let all = recorded.scalars().iter().zip(recorded.kernel().vars());
-    let scalars = all.map(|(expr, info)| {
-        let value = expr.eval(&size);
-        value.filter(|x| (0..=info.max).contains(x)).ok_or_else(|| {
-            let expr = expr.display(recorded.sizes());
-            match value.filter(|&x| x >= 0) {
-                Some(x) => format!("{expr} is {x}, and at most {}", info.max),
-                None => format!("{expr} is no number from 0 on"),
-            }
-        })
-    });
-    scalars.collect()
-}
-
-/// The kernel with its scalars for these sizes, if it was recorded for such.
-fn fitting(recorded: Arc<Recorded>, sizes: &[i64], bucket: Bucket) -> Option<SizedKernel> {
-    let of_sizes = Bucket::of(&recorded, sizes, bucket.aligned);
-    let fits = of_sizes.aligned == bucket.aligned && (bucket.large || !of_sizes.large);
-    let scalars = if fits { scalars_of(&recorded, sizes).ok()? } else { return None };
-    Some(SizedKernel { recorded, scalars })
-}
 
 /// The geometry and scalars of a launch of a [`RawKernel`].
 #[derive(Clone, Debug, PartialEq)]
@@ -698,197 +609,6 @@ impl Kernel {
         inputs
     }
 
-    /// The kernel as it is recorded for a device and dtypes.
-    #[track_caller]
-    fn recorded(&self, device: &Device, dtypes: &[DType], bucket: Bucket) -> Result<Arc<Recorded>> {
-        let is_it = |known: &&Known| {
-            known.bucket == bucket && known.dtypes[..] == *dtypes && device.is_of(&known.device)
-        };
-        if let Some(known) = lock(&self.0.recorded).iter().find(is_it) {
-            return Ok(known.recorded.clone());
-        }
-        if let Written::Text(recorded) = &self.0.write {
-            return self.of_text(recorded, device, dtypes, bucket.large);
-        }
-        let mut setting = self.setting(device, dtypes, bucket);
-        let mut recorded = self.record(&setting)?;
-        let promised = setting.caps.progress;
-        if recorded.looks_back() {
-            setting.caps.progress = device.progress()?;
-        }
-        if !self.0.choices.is_empty() || setting.caps.progress != promised {
-            for Parameter { name, values, .. } in recorded.parameters() {
-                let choice = match self.given(name) {
-                    None => 0,
-                    Some(value) => {
-                        let place = values.iter().position(|&known| known == value);
-                        place.ok_or_else(|| {
-                            let reason = format!("is one of {values:?}, not {value}");
-                            self.wrong(format!("parameter `{name}` {reason}"))
-                        })?
-                    }
-                };
-                setting.choices.push(choice);
-            }
-            recorded = self.record(&setting)?;
-        }
-        let recorded = Arc::new(recorded);
-        let dtypes = SmallVec::from_slice(dtypes);
-        let (device, tuned) = (device.downgrade(), Vec::new());
-        let known = Known { device, dtypes, bucket, recorded: recorded.clone(), tuned };
-        let mut all = lock(&self.0.recorded);
-        all.retain(|known| known.device.strong_count() > 0);
-        all.push(known);
-        Ok(recorded)
-    }
-
-    /// The setting that the kernel is recorded for, with the first value of each parameter.
-    fn setting(&self, device: &Device, dtypes: &[DType], bucket: Bucket) -> Setting {
-        let mut caps = device.caps().clone();
-        if !self.0.raw.is_empty() {
-            // Arguments are those that the code declares.
-            caps.max_iterations = 0;
-        }
-        let Bucket { large, aligned } = bucket;
-        Setting { caps, inputs: dtypes.to_vec(), large, aligned, ..Setting::default() }
-    }
-
-    fn record(&self, setting: &Setting) -> Result<Recorded, LangError> {
-        record(&self.0.name, setting, |k: &Lang| match &self.0.write {
-            Written::Whole(write) => write(k),
-            Written::Elementwise(write) => flat(k, &setting.inputs, &**write),
-            Written::Text(_) => {}
-        })
-    }
-
-    /// The value of a parameter that [`Kernel::with_parameter`] gave.
-    fn given(&self, name: &str) -> Option<usize> {
-        self.0.choices.iter().find(|choice| choice.0 == *name).map(|choice| choice.1)
-    }
-
-    /// The kernel of a text, if it is for these dtypes and sizes.
-    #[track_caller]
-    fn of_text(
-        &self,
-        recorded: &Arc<Recorded>,
-        device: &Device,
-        dtypes: &[DType],
-        large: bool,
-    ) -> Result<Arc<Recorded>> {
-        let inputs = recorded.arguments().iter().filter(|x| x.role == Role::Input);
-        let known: Vec<DType> = inputs.map(|x| x.dtype).collect();
-        if known != dtypes {
-            return Err(self.wrong(format!("its text is for {known:?}, the inputs are {dtypes:?}")));
-        }
-        if device.caps().max_iterations > 0 && recorded.may_be_cut() {
-            let reason =
-                "its text has loops of any length, which this driver ends after so many iterations";
-            return Err(self.wrong(reason.to_owned()));
-        }
-        if large && !recorded.is_large() {
-            return Err(self.wrong(format!("its text is for at most {SMALL} elements")));
-        }
-        Ok(recorded.clone())
-    }
-
-    /// The kernel and its numbers for these inputs.
-    #[track_caller]
-    fn bound(&self, inputs: &[&Tensor]) -> Result<Call> {
-        let Some(device) = inputs.first().map(|x| x.device().clone()) else {
-            return Err(self.wrong("it was called without an input".to_owned()));
-        };
-        self.on_one_device(inputs)?;
-        let inputs: Vec<(DType, Shape)> =
-            inputs.iter().map(|x| (x.dtype(), x.shape().clone())).collect();
-        self.bind(device, &inputs)
-    }
-
-    /// The kernel and its numbers for inputs of these dtypes and shapes.
-    #[track_caller]
-    fn bind(&self, device: Device, inputs: &[(DType, Shape)]) -> Result<Call> {
-        let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|x| x.0).collect();
-        let aligned = device.caps().mma != DTypeSet::NONE;
-        let mut bucket = Bucket { large: false, aligned };
-        let mut recorded = self.recorded(&device, &dtypes, bucket)?;
-        let sizes = self.sizes(&recorded, inputs)?;
-        let of_sizes = Bucket::of(&recorded, &sizes, aligned);
-        if bucket != of_sizes {
-            bucket = of_sizes;
-            recorded = self.recorded(&device, &dtypes, bucket)?;
-        }
-        let scalars =
-            scalars_of(&recorded, &sizes).map_err(|reason| self.misfit(inputs, reason))?;
-        let call = Call { recorded, scalars, device, sizes };
-        Ok(self.tuned(&call, &dtypes, bucket).unwrap_or(call))
-    }
-
-    /// The call with the values of parameters that the device found to be the fastest; `None` if it found none.
-    fn tuned(&self, call: &Call, dtypes: &[DType], bucket: Bucket) -> Option<Call> {
-        let Call { recorded, scalars, device, sizes } = call;
-        let options: Vec<Vec<usize>> = (recorded.parameters().iter())
-            .map(|Parameter { name, values, choice }| match self.given(name) {
-                None => (0..values.len()).collect(),
-                Some(_) => vec![*choice],
-            })
-            .collect();
-        if options.iter().all(|numbers| numbers.len() < 2)
-            || recorded.looks_back()
-            || self.raw_of(device).is_some()
-        {
-            return None;
-        }
-        let (class, generation) = (SizeClass::of(sizes), device.generation_of_values());
-        let is_it = |known: &&mut Known| Arc::ptr_eq(&known.recorded, recorded);
-        let known = lock(&self.0.recorded).iter_mut().find(is_it).and_then(|known| {
-            known.tuned.retain(|tuned| tuned.generation == generation);
-            let tuned = known.tuned.iter().find(|tuned| tuned.class == class);
-            tuned.map(|tuned| tuned.recorded.clone())
-        });
-        let chosen = known.unwrap_or_else(|| {
-            // Without the rule of its gradient, which may hold tensors.
-            let inner = Inner { gradient: None, ..(*self.0).clone() };
-            let (kernel, first) = (Kernel(Arc::new(inner)), recorded.clone());
-            let (dtypes, sizes) = (SmallVec::<[DType; 4]>::from_slice(dtypes), sizes.clone());
-            let record = move |device: &Device, choices: &[usize]| {
-                let setting = kernel.setting(device, &dtypes, bucket);
-                kernel.variant(&first, &Setting { choices: choices.to_vec(), ..setting }, &sizes)
-            };
-            let first = SizedKernel { recorded: recorded.clone(), scalars: scalars.clone() };
-            let call =
-                ParameterCall { first, class: class.clone(), options, record: Arc::new(record) };
-            let chosen = device.tuned_values(&call);
-            let tuned = Tuned { class, generation, recorded: chosen.clone() };
-            if let Some(known) = lock(&self.0.recorded).iter_mut().find(is_it) {
-                if known.tuned.len() == MAX_CLASSES {
-                    known.tuned.clear();
-                }
-                known.tuned.push(tuned);
-            }
-            chosen
-        })?;
-        let SizedKernel { recorded, scalars } = fitting(chosen, sizes, bucket)?;
-        Some(Call { recorded, scalars, device: device.clone(), sizes: sizes.clone() })
-    }
-
-    /// The kernel recorded with other values of parameters; `None` where that fails, or it is called in another way than
-    /// the first.
-    fn variant(&self, first: &Recorded, setting: &Setting, sizes: &[i64]) -> Option<SizedKernel> {
-        let setting = Setting { is_trial: true, ..setting.clone() };
-        // The program's closure may not be prepared for all combinations of values.
-        let other = catch_unwind(AssertUnwindSafe(|| self.record(&setting))).ok()?.ok()?;
-        let names = |of: &Recorded| -> Vec<String> {
-            of.parameters().iter().map(|parameter| parameter.name.clone()).collect()
-        };
-        let seen = |of: &Recorded| -> Vec<Argument> {
-            of.arguments().iter().filter(|argument| argument.role.is_seen()).cloned().collect()
-        };
-        let is_same = first.sizes() == other.sizes()
-            && names(first) == names(&other)
-            && seen(first) == seen(&other);
-        let bucket = Bucket { large: setting.large, aligned: setting.aligned };
-        fitting(Arc::new(other), sizes, bucket).filter(|_| is_same)
-    }
-
     /// The author's own code in a language of the device.
     fn raw_of(&self, device: &Device) -> Option<&Raw> {
         let languages = if self.0.raw.is_empty() { &[] } else { device.raw_languages() };
@@ -946,151 +666,4 @@ impl Kernel {
         let scalars = own.chain(groups).chain(lens).collect();
         Ok(Some(Arc::new(RawCall { kernel: source.clone(), scalars })))
     }
-
-    /// The sizes that inputs and the program say, by number.
-    #[track_caller]
-    fn sizes(&self, recorded: &Recorded, inputs: &[(DType, Shape)]) -> Result<SmallVec<[i64; 8]>> {
-        let names = recorded.sizes();
-        let mut sizes: SmallVec<[Option<i64>; 8]> = names
-            .iter()
-            .map(|name| {
-                let given = self.0.sizes.iter().find(|size| size.0 == *name);
-                given.map(|size| size.1 as i64)
-            })
-            .collect();
-        let arguments = recorded.arguments();
-        let declared = arguments.iter().filter(|argument| argument.role == Role::Input);
-        let n = declared.clone().count();
-        if n != inputs.len() {
-            return Err(
-                self.wrong(format!("it has {n} inputs, and was called with {}", inputs.len()))
-            );
-        }
-        // Sizes first: an extent may be made of one that a later input says.
-        for (argument, (_, shape)) in declared.clone().zip(inputs) {
-            if argument.shape.len() != shape.rank() {
-                let reason = format!("`{}` has {} axes", argument.name, argument.shape.len());
-                return Err(self.misfit(inputs, reason));
-            }
-            for (expr, &extent) in argument.shape.iter().zip(shape.iter()) {
-                if let Some((number, size)) = expr.solve(extent as i64) {
-                    sizes[number].get_or_insert(size);
-                }
-            }
-        }
-        let known = |number: usize| sizes.get(number).copied().flatten();
-        for (argument, (_, shape)) in declared.zip(inputs) {
-            for (axis, (expr, &extent)) in argument.shape.iter().zip(shape.iter()).enumerate() {
-                if expr.eval(&known) != Some(extent as i64) {
-                    let (name, expr_name) = (&argument.name, expr.display(names));
-                    let expected = expr.eval(&known).map_or("unknown".into(), |x| x.to_string());
-                    let reason = format!(
-                        "axis {axis} of `{name}` is {extent}, and `{expr_name}` is {expected}"
-                    );
-                    return Err(self.misfit(inputs, reason));
-                }
-            }
-        }
-        let whole = names.iter().zip(&sizes).map(|(name, size)| {
-            size.ok_or_else(|| {
-                self.wrong(format!("no input says the size `{name}`: give it by `with_size`"))
-            })
-        });
-        whole.collect()
-    }
-
-    /// The result of a function of elements, as operations of tensors.
-    #[track_caller]
-    fn elements(&self, inputs: &[Tensor], write: &ElementRule) -> Result<Tensor> {
-        if inputs.is_empty() {
-            return Err(self.wrong("it was called without an input".to_owned()));
-        }
-        let function = self.function(inputs, write)?;
-        let inputs: Vec<Tensor> = inputs.iter().map(Tensor::widened).collect();
-        let mut known = FxHashMap::default();
-        let result = self.element(&function.kernel, function.result, &inputs, &mut known)?;
-        Ok(result.cast(function.dtype))
-    }
-
-    /// The function of elements for the dtypes of these inputs, recorded at the first call.
-    fn function(&self, inputs: &[Tensor], write: &ElementRule) -> Result<Arc<Function>> {
-        let inputs: SmallVec<[DType; 4]> = inputs.iter().map(|x| x.dtype()).collect();
-        let known = lock(&self.0.functions).iter().find(|known| known.inputs == inputs).cloned();
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        let (narrow, result) = record_function(&self.0.name, &inputs, write)?;
-        let dtype = narrow.ty(result).dtype;
-        // Steps on halves are computed in `f32`, and rounded once.
-        let wide: Vec<DType> = inputs.iter().map(|dtype| dtype.accumulator()).collect();
-        let (kernel, result) = record_function(&self.0.name, &wide, write)?;
-        let function = Arc::new(Function { inputs, dtype, kernel, result });
-        lock(&self.0.functions).push(function.clone());
-        Ok(function)
-    }
-
-    /// A value of an elementwise kernel as a tensor.
-    #[track_caller]
-    fn element(
-        &self,
-        kernel: &ir::Kernel,
-        value: Value,
-        inputs: &[Tensor],
-        known: &mut FxHashMap<Value, Tensor>,
-    ) -> Result<Tensor> {
-        if let Some(tensor) = known.get(&value) {
-            return Ok(tensor.clone());
-        }
-        let dtype = kernel.ty(value).dtype;
-        let shape = inputs[0].shape().clone();
-        let mut of = |x: Value| self.element(kernel, x, inputs, known);
-        let tensor = match kernel.op(value) {
-            ir::Op::Const { bits } => inputs[0].constant(Scalar::from_bits(dtype, bits)),
-            ir::Op::Var { slot } => inputs[usize::from(slot)].clone(),
-            ir::Op::Unary { op, x } => Tensor::pending(Op::Unary(op), [&of(x)?], shape, dtype),
-            ir::Op::Binary { op, x, y } => {
-                Tensor::pending(Op::Binary(op), [&of(x)?, &of(y)?], shape, dtype)
-            }
-            ir::Op::Ternary { op, x, y, z } => {
-                Tensor::pending(Op::Ternary(op), [&of(x)?, &of(y)?, &of(z)?], shape, dtype)
-            }
-            ir::Op::Cast { x } => {
-                Tensor::pending(Op::Cast { bits: false }, [&of(x)?], shape, dtype)
-            }
-            ir::Op::Bitcast { x } => {
-                Tensor::pending(Op::Cast { bits: true }, [&of(x)?], shape, dtype)
-            }
-            _ => {
-                let reason =
-                    "an elementwise kernel is arithmetic of its elements: use `Kernel::new`";
-                return Err(self.wrong(reason.to_owned()));
-            }
-        };
-        known.insert(value, tensor.clone());
-        Ok(tensor)
-    }
-}
-
-/// Records a function of elements for arrays of one axis.
-fn flat(k: &Lang, dtypes: &[DType], write: &ElementRule) {
-    let n = k.size("n");
-    let x: Vec<_> = (0..dtypes.len()).map(|i| k.input(&format!("x{i}"), [n])).collect();
-    let dtype = match record_function("", dtypes, write) {
-        Ok((function, result)) => function.ty(result).dtype,
-        Err(error) => return k.fail(error.reason),
-    };
-    let y = k.output("y", [n], dtype);
-    k.each(n, |i| {
-        // Steps on halves are computed in `f32`, and rounded once.
-        let wide: Vec<Val<'_>> = x.iter().map(|x| x.at(i).cast(x.dtype().accumulator())).collect();
-        y.set(i, write(&wide).cast(dtype));
-    });
-}
-
-/// A kernel with the numbers of a call.
-struct Call {
-    recorded: Arc<Recorded>,
-    scalars: Arc<[i64]>,
-    device: Device,
-    sizes: SmallVec<[i64; 8]>,
 }

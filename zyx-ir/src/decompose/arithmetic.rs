@@ -128,22 +128,32 @@ impl Expand<'_> {
         self.select(inside, shifted, zero)
     }
 
-    /// A quotient of 64-bit integers on a device that has none: of their magnitudes, by the 32-bit
-    /// instruction where both are as short, else a bit per step.
+    /// A quotient of 64-bit integers on a device that has none: by a shift if the divisor is a power of two, else of their
+    /// magnitudes.
     pub(super) fn long_quotient(&mut self, x: Value, y: Value) -> Value {
         let dtype = self.b.ty(x).dtype;
+        let divisor = self.b.as_constant(y).map_or(0, |c| c.to_i128());
+        if divisor > 0 && divisor.count_ones() == 1 {
+            let shift = i64::from(divisor.trailing_zeros());
+            if !dtype.is_signed() {
+                return self.shr(x, shift);
+            }
+            // Quotients are rounded towards zero.
+            let sign = self.shr(x, 63);
+            let below = self.int(dtype, (divisor - 1) as i64, x);
+            let below = self.binary(BinaryOp::And, sign, below);
+            let raised = self.add(x, below);
+            return self.shr(raised, shift);
+        }
         let [a, b] = [x, y].map(|v| {
             let magnitude = if dtype.is_signed() { self.abs(v) } else { v };
             self.b.bitcast(DType::U64, magnitude)
         });
-        let all = self.binary(BinaryOp::Or, a, b);
-        let all = self.shr(all, 32);
         let zero = self.int(DType::U64, 0, x);
-        let is_long = self.binary(BinaryOp::Ne, all, zero);
-        let words = [a, b].map(|v| self.b.cast(DType::U32, v));
-        let short = self.div(words[0], words[1]);
-        let short = self.b.cast(DType::U64, short);
-        let quotient = self.unless(is_long, short, |e| e.quotient_by_bits(a, b));
+        let quotient = match (1..1 << 16).contains(&divisor) {
+            true => self.quotient_by_digits(a, divisor as i64),
+            false => self.quotient_by_words(a, b),
+        };
         let by_zero = self.binary(BinaryOp::Eq, b, zero);
         let quotient = self.select(by_zero, zero, quotient);
         let quotient = self.b.bitcast(dtype, quotient);
@@ -155,6 +165,42 @@ impl Expand<'_> {
         let is_negative = self.lt(signs, none);
         let negated = self.neg(quotient);
         self.select(is_negative, negated, quotient)
+    }
+
+    /// A quotient of `u64` by a constant below 2^16: a long division of four digits of 16 bits.
+    fn quotient_by_digits(&mut self, x: Value, divisor: i64) -> Value {
+        let high = self.shr(x, 32);
+        let [divisor, digit, none] = [divisor, 0xffff, 0].map(|n| self.int(DType::U32, n, x));
+        let (mut rest, mut words) = (none, [none; 2]);
+        for (word, from) in words.iter_mut().zip([high, x]) {
+            let from = self.b.cast(DType::U32, from);
+            for shift in [16, 0] {
+                let next = self.shr(from, shift);
+                let next = self.binary(BinaryOp::And, next, digit);
+                let rest_above = self.shl(rest, 16);
+                let whole = self.binary(BinaryOp::Or, rest_above, next);
+                let quotient = self.div(whole, divisor);
+                let taken = self.mul(quotient, divisor);
+                rest = self.sub(whole, taken);
+                let above = self.shl(*word, 16);
+                *word = self.binary(BinaryOp::Or, above, quotient);
+            }
+        }
+        let [high, low] = words.map(|word| self.b.cast(DType::U64, word));
+        let high = self.shl(high, 32);
+        self.binary(BinaryOp::Or, high, low)
+    }
+
+    /// A quotient of `u64`: by the 32-bit instruction where both numbers are as short, else a bit per step.
+    fn quotient_by_words(&mut self, x: Value, y: Value) -> Value {
+        let all = self.binary(BinaryOp::Or, x, y);
+        let all = self.shr(all, 32);
+        let zero = self.int(DType::U64, 0, x);
+        let is_long = self.binary(BinaryOp::Ne, all, zero);
+        let words = [x, y].map(|v| self.b.cast(DType::U32, v));
+        let short = self.div(words[0], words[1]);
+        let short = self.b.cast(DType::U64, short);
+        self.unless(is_long, short, |e| e.quotient_by_bits(x, y))
     }
 
     /// A quotient of `u64`: rest and quotient move up by a bit, and the divisor is taken off where it

@@ -342,6 +342,21 @@ mod tests {
         for dtype in [DType::I64, DType::U64] {
             let x = numbers(dtype, n);
             let y: Vec<Scalar> = (0..n).map(|i| x[(i * 7 + i % 3) as usize % 1024]).collect();
+            let divisors = [1i64, 32, 1 << 62, 3, 1000, 65_535];
+            for (op, divisor) in
+                [BinaryOp::Div, BinaryOp::Rem].map(|op| divisors.map(|n| (op, n))).concat()
+            {
+                let divisor = Scalar::from_i64(dtype, divisor);
+                let kernel = mapped([dtype; 2], dtype, n, |b, [x, _]| {
+                    let y = b.constant(divisor);
+                    b.binary(op, x, y)
+                });
+                let legal = legalize(&kernel, &caps).unwrap();
+                assert!(legal.iter().all(|(_, op, _)| !matches!(op, Op::If { .. })), "{legal}");
+                for (&x, found) in x.iter().zip(results(&legal, &x, &y)) {
+                    assert_eq!(found, op.eval(x, divisor), "{op} of {x:?} and {divisor:?}");
+                }
+            }
             for op in [BinaryOp::Div, BinaryOp::Rem] {
                 let kernel = mapped([dtype; 2], dtype, n, |b, [x, y]| b.binary(op, x, y));
                 let legal = legalize(&kernel, &caps).unwrap();

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::ir::interp::{Binding, Options, Program};
-use crate::ir::{Op, verify};
+use crate::ir::{Kernel, Op, Verified, verify};
 use crate::ops::BinaryOp;
+use crate::{DTypeSet, prepare};
+use std::cell::RefCell;
 
 /// A device of many threads with subgroups of so many, 0 for none.
 pub(super) fn gpu(max_local: usize, subgroup: u32) -> Caps {
@@ -45,7 +47,8 @@ pub(super) fn run(
             Role::Filled(Fill::Input(number)) => buffers[number].clone(),
         });
     }
-    let verified = crate::ir::Verified::new(recorded.kernel()).unwrap();
+    let verified = Verified::new(recorded.kernel()).unwrap();
+    stays_valid(&verified, options.subgroup as u32);
     for kernel in [&*verified, recorded.checked()] {
         let mut buffers = buffers.clone();
         let params: Vec<Binding> =
@@ -68,6 +71,29 @@ pub(super) fn run(
         }
     }
     unreachable!()
+}
+
+/// Checks, of kernels that differ from the last one, that each is one still after the passes for devices of several kinds,
+/// if those have what it needs.
+fn stays_valid(kernel: &Verified, subgroup: u32) {
+    thread_local!(static LAST: RefCell<Option<Kernel>> = const { RefCell::new(None) });
+    if LAST.with_borrow_mut(|last| last.replace((**kernel).clone()).is_some_and(|x| x == **kernel))
+    {
+        return;
+    }
+    let long = DTypeSet::of(&[DType::I64, DType::U64]);
+    for (emulated, subgroup) in [(DTypeSet::NONE, subgroup), (long, 0)] {
+        let mut caps = Caps { emulated, vector_bytes: 0, ..gpu(1024, subgroup) };
+        for op in [BinaryOp::Div, BinaryOp::Rem] {
+            caps.binary[op as usize] = caps.binary[op as usize].without(emulated);
+        }
+        let fast = prepare::optimize(kernel, &caps);
+        let Ok(legal) = prepare::legalize(&fast, &caps) else { continue };
+        let text = legal.to_string();
+        if let Err(error) = legal.verify() {
+            panic!("{error}\n{text}");
+        }
+    }
 }
 
 /// The devices that primitives are tested on.

@@ -36,11 +36,12 @@ fn any(kernel: &Kernel) -> bool {
     })
 }
 
-/// Which values can be held in 32 bits, loops included or only their counters.
-fn small(kernel: &Kernel, loops: bool) -> Vec<bool> {
+/// Which values can be held in 32 bits, loops included or only their counters; and which others are computed so, and
+/// converted back at once, because they are lengths that must be known at launch.
+fn small(kernel: &Kernel, loops: bool) -> [Vec<bool>; 2] {
     let ranges = Ranges::of(kernel);
-    let mut small = vec![false; kernel.ops().len()];
-    // Lengths of bound loops stay where they are, known at launch.
+    let [mut small, mut converted] = [0; 2].map(|_| vec![false; kernel.ops().len()]);
+    // Lengths of bound loops stay where they are.
     let lengths = kernel.ops().iter().filter_map(|op| match *op {
         Op::Loop { kind: LoopKind::Group | LoopKind::Local, len, .. } if !loops => Some(len),
         _ => None,
@@ -60,9 +61,12 @@ fn small(kernel: &Kernel, loops: bool) -> Vec<bool> {
             _ => false,
         };
         let fits = ranges.get(v).within(i32::MIN.into(), i32::MAX.into());
-        small[v.idx()] = is_wide(ty) && follows && fits && !lengths.contains(&v);
+        let narrow = is_wide(ty) && follows && fits;
+        let is_length = lengths.contains(&v);
+        small[v.idx()] = narrow && !is_length;
+        converted[v.idx()] = narrow && is_length && matches!(op, Op::Binary { .. });
     }
-    small
+    [small, converted]
 }
 
 /// Applies the pass.
@@ -76,7 +80,7 @@ pub fn with_loops(kernel: &Kernel) -> Kernel {
 }
 
 fn rewritten(kernel: &Kernel, loops: bool) -> Kernel {
-    let small = small(kernel, loops);
+    let [small, converted] = small(kernel, loops);
     let mut r = Rebuild::new(kernel);
     for (v, op, ty) in kernel.iter() {
         let narrowed = ty.with(DType::I32);
@@ -128,9 +132,10 @@ fn rewritten(kernel: &Kernel, loops: bool) -> Kernel {
                 r.out.close();
                 None
             }
-            _ if small[v.idx()] => {
+            _ if small[v.idx()] || converted[v.idx()] => {
                 let op = op.map(|x| r.get(x));
-                Some(r.out.emit(op, narrowed))
+                let new = r.out.emit(op, narrowed);
+                Some(if converted[v.idx()] { r.out.cast(ty.dtype, new) } else { new })
             }
             _ => {
                 let op = op.map(|x| wide(&mut r, x));

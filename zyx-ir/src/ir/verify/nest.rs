@@ -156,22 +156,52 @@ pub(super) fn flow(
     Ok(())
 }
 
-/// For each value whether local iterations of one group may see different ones. Register
-/// contents, atomics and shuffles are taken to differ; a plain load at an index that all share
-/// gives all the same, or else is a race.
+/// For each value whether local iterations of one group may see different ones. Atomics and shuffles
+/// are taken to differ, and so is what a register holds that some iterations alone store to, or different values; a plain
+/// load at an index that all share gives all the same, or else is a race.
 pub(super) fn divergence(kernel: &Kernel) -> Vec<bool> {
-    let mut divergent = Vec::with_capacity(kernel.ops().len());
-    for (_, op, _) in kernel.iter() {
-        let own = match op {
-            Op::Loop { kind, .. } => kind == LoopKind::Local,
-            Op::Load { order, buf, .. } => {
-                !matches!(order, Order::Plain | Order::Streaming)
-                    || matches!(kernel.op(buf), Op::Alloc { space: Space::Register, .. })
+    let n = kernel.ops().len();
+    // Of registers, whether contents differ; of loops, whether iterations leave them apart.
+    let (mut divergent, mut apart) = (vec![false; n], vec![false; n]);
+    let is_register = |buf| matches!(kernel.op(buf), Op::Alloc { space: Space::Register, .. });
+    loop {
+        let mut found = false;
+        // The regions around an op, and whether iterations differ in whether they are in them.
+        let mut around: Vec<(Value, bool)> = Vec::new();
+        for (value, op, _) in kernel.iter() {
+            let own = match op {
+                Op::Loop { kind, .. } => kind == LoopKind::Local,
+                Op::Load { order, buf, .. } => {
+                    !matches!(order, Order::Plain | Order::Streaming) || apart[buf.idx()]
+                }
+                Op::Atomic { .. } | Op::Shuffle { .. } | Op::Mma { .. } => true,
+                _ => false,
+            };
+            divergent[value.idx()] = own || op.operands().any(|x| divergent[x.idx()]);
+            let (region, differ) = around.last().map_or((value, false), |&last| last);
+            let mut part = |at: Value, parts: bool| {
+                found |= parts && !apart[at.idx()];
+                apart[at.idx()] |= parts;
+            };
+            match op {
+                Op::Store { buf, index, value, .. } if is_register(buf) => {
+                    part(buf, differ || divergent[index.idx()] || divergent[value.idx()]);
+                }
+                Op::Break { cond } => part(region, differ || divergent[cond.idx()]),
+                _ => {}
             }
-            Op::Atomic { .. } | Op::Shuffle { .. } | Op::Mma { .. } => true,
-            _ => false,
-        };
-        divergent.push(own || op.operands().any(|x| divergent[x.idx()]));
+            match op {
+                Op::If { cond } => around.push((value, differ || divergent[cond.idx()])),
+                Op::Loop { kind: LoopKind::Local, .. } => around.push((value, false)),
+                Op::Loop { len, .. } => {
+                    around.push((value, differ || divergent[len.idx()] || apart[value.idx()]));
+                }
+                Op::End { .. } => _ = around.pop(),
+                _ => {}
+            }
+        }
+        if !found {
+            return divergent;
+        }
     }
-    divergent
 }

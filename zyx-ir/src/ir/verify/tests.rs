@@ -311,6 +311,34 @@ fn breaks_end_serial_loops() {
     );
 }
 
+/// A loop whose length a register holds, after a store that all iterations make or some, once or in a loop.
+#[test]
+fn registers_hold_the_same_where_all_iterations_store_the_same() {
+    let kernel = |stores: &str| {
+        format!(
+            "%l loop local %n\n%c lt %l, %v : bool\n%r alloc register 1 : i64\n%o0 store %r[%z], %z : i64
+             {stores}\n%k load %r[%z] : i64\n%s loop serial %k\n%w barrier shared\n%e end %s\n%f end %l"
+        )
+    };
+    for alike in [
+        "%o1 store %r[%z], %v : i64",
+        "%q loop serial %v\n%a load %r[%z] : i64\n%b add %a, %q : i64\n%o1 store %r[%z], %b : i64\n%g end %q",
+        "%d lt %v, %n : bool\n%q if %d\n%o1 store %r[%z], %n : i64\n%g end %q",
+    ] {
+        verify(&parse(&format!("{HEAD}{}", kernel(alike)))).unwrap();
+    }
+    for apart in [
+        "%o1 store %r[%z], %l : i64",
+        "%q if %c\n%o1 store %r[%z], %n : i64\n%g end %q",
+        "%q loop serial %l\n%o1 store %r[%z], %n : i64\n%g end %q",
+        "%q loop serial %n\n%o1 store %r[%z], %q : i64\n%b break %c\n%g end %q",
+        "%d if %c\n%q loop serial %n\n%o1 store %r[%z], %q : i64\n%g end %q\n%h end %d",
+        "%q loop serial %v\n%a load %r[%z] : i64\n%b add %a, %l : i64\n%o1 store %r[%z], %b : i64\n%g end %q",
+    ] {
+        assert_eq!(broken(&kernel(apart)).0, Rule::Flow, "{apart}");
+    }
+}
+
 #[test]
 fn threads_that_meet_in_a_loop_leave_it_together() {
     for [early, late] in [["%b break %c\n", ""], ["", "%b break %c\n"]] {
