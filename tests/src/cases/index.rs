@@ -115,7 +115,7 @@ pub fn scatter(device: &Device, dtype: DType) {
 }
 
 /// Scatters of one row that is split into pieces, whole and with a rest: sums with many duplicates,
-/// extremes, and a place that no update reaches.
+/// extremes, and a place that no update reaches. Rows added along either axis, most of them to one place.
 pub fn long_scatters(device: &Device, dtype: DType) {
     let mut check = Check::new(device).untied();
     let thorough = check.thorough(dtype);
@@ -144,6 +144,28 @@ pub fn long_scatters(device: &Device, dtype: DType) {
             got,
             &largest(&base, &index, &src),
         );
+    }
+    for (dims, axis) in [([5usize, 3], 0), ([3, 5], 1)] {
+        let (places, n) = (dims[axis], 5000);
+        let base = moderate(dtype, &dims, &mut rng);
+        let mut moved = dims;
+        moved[axis] = n;
+        let src = moderate(dtype, &moved, &mut rng);
+        let places: Vec<i64> =
+            (0..n).map(|i| if i % 7 < 5 { 1 } else { (i % places) as i64 }).collect();
+        let of_element = |at: usize| places[if axis == 0 { at / moved[1] } else { at % n }];
+        let whole: Vec<i64> = (0..src.data.len()).map(of_element).collect();
+        let index = Array::ints(DType::I64, &moved, &whole);
+        let vector = check.input(&Array::ints(DType::I64, &[n], &places));
+        let got = check.input(&base).index_add(axis as isize, &vector, &check.input(&src), 1.0);
+        check.equal(
+            format!("index_add of {n} rows along {axis}"),
+            got,
+            &base.scatter(axis, true, &index, &src),
+        );
+        if !thorough {
+            break;
+        }
     }
     if dtype == DType::F32 {
         // What is added nowhere stays as it is, its sign too.

@@ -139,6 +139,7 @@ impl Attributed {
 const CRATES: &[&str] = &[
     "zyx-core",
     "zyx-ir",
+    "zyx-kernels",
     "zyx-nn",
     "zyx-optim",
     "zyx-data",

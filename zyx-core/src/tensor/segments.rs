@@ -2,13 +2,10 @@
 //!
 //! A scatter that combines makes the updates of an element one after the other. Where they are many and
 //! independent columns few, that keeps few threads busy. Here updates are sorted by where they go
-//! (a radix sort, which is stable), so those of an element stand next to one another, and the result
-//! of each element is one of a range. Ranges are reduced by blocks: what is in the first and the last
-//! block by the element itself, whole blocks between by a range of the blocks' results, and so on, all
-//! in one loop that is as long as there are parts. The work is linear in updates and elements however
-//! updates are spread, and results are the same from run to run.
+//! (a radix sort, which is stable), and the kernels of [`zyx_kernels::segments`] reduce the updates of each place. The work
+//! is linear in updates and elements however updates are spread, and results are the same from run to run.
 
-use super::Tensor;
+use super::{Kernel, Tensor};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Op, UpdateOrder};
@@ -17,6 +14,8 @@ use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use crate::schedule::strategies::shared_scatter;
 use crate::shape::Shape;
+use std::sync::LazyLock;
+use zyx_kernels::segments;
 
 /// Nanoseconds, measured on an H100: an update of a column that waits for the one before it, where each
 /// has a place of its own and where a row of them has one (whose places threads share, see the pass
@@ -31,8 +30,30 @@ const PLACE: f64 = 0.016;
 /// How much slower updates in order have to be.
 const WORTH: f64 = 1.2;
 const MOVED: f64 = 0.005;
-/// Elements of a block.
-const BLOCK: usize = 64;
+/// Fewest rows of a tile, a power of two.
+const LEAST_TILE: usize = 64;
+
+/// The kernels of an operation: of tiles whose rows are gathered, of tiles of sorted rows, and of places.
+struct Kernels {
+    op: BinaryOp,
+    gathered: Kernel,
+    sorted: Kernel,
+    places: Kernel,
+}
+
+impl Kernels {
+    fn of(op: BinaryOp) -> &'static Kernels {
+        static ALL: LazyLock<[Kernels; 4]> = LazyLock::new(|| {
+            [BinaryOp::Add, BinaryOp::Mul, BinaryOp::Max, BinaryOp::Min].map(|op| Kernels {
+                op,
+                gathered: Kernel::new("segment_tiles", move |k| segments::tiles(k, op, false)),
+                sorted: Kernel::new("segment_tiles", move |k| segments::tiles(k, op, true)),
+                places: Kernel::new("segment_places", move |k| segments::places(k, op)),
+            })
+        });
+        ALL.iter().find(|kernels| kernels.op == op).expect("invariant: such ops alone are sorted")
+    }
+}
 
 impl Tensor {
     /// This tensor with `src` combined into the places that `index` has along an axis, if the device
@@ -86,16 +107,49 @@ impl Tensor {
         index: &Tensor,
         src: &Tensor,
     ) -> Result<Tensor> {
-        let (base, updates) = (self.detach(), src.detach());
-        let places = base.shape()[axis];
+        let rows = |x: &Tensor| -> Result<Tensor> {
+            let first = x.detach().movedim([axis as isize], [0])?;
+            first.reshape([x.shape()[axis], x.numel() / x.shape()[axis]])
+        };
+        let (base, updates) = (rows(self)?, rows(src)?);
+        let places = self.shape()[axis];
         let place = index.places_of(0, &Shape::from([places]));
         let numbers = Tensor::iota(place.numel(), DType::U32, place.device());
         let pairs = place.pairs_of_places(places, &numbers);
-        let (order, ends) = (pairs.lower_halves().cast(DType::I64), pairs.ends_of_places(places));
-        let updates = updates.gather_unchecked(axis, &updates.along(axis, &order));
-        let ends = base.along(axis, &ends);
-        let op = Op::Scatter { axis: axis as u8, op: Some(op), order: UpdateOrder::Sorted };
-        Ok(Tensor::pending(op, [&base, &ends, &updates], base.shape().clone(), base.dtype()))
+        let order = pairs.lower_halves().cast(DType::I32);
+        let y = base.with_segments(op, &pairs, Some(&order), &updates)?;
+        let mut dims = self.shape().to_vec();
+        dims.remove(axis);
+        dims.insert(0, places);
+        y.reshape(dims)?.movedim([0], [axis as isize])
+    }
+
+    /// Rows with those of `updates` combined into the places that the upper halves of sorted pairs say; in this order,
+    /// if they are not sorted.
+    #[track_caller]
+    fn with_segments(
+        &self,
+        op: BinaryOp,
+        pairs: &Tensor,
+        order: Option<&Tensor>,
+        updates: &Tensor,
+    ) -> Result<Tensor> {
+        let n = updates.shape()[0];
+        // As many parts of a segment as rows of a tile, at most: both are combined one after the other.
+        let tile = n.isqrt().next_power_of_two().max(LEAST_TILE);
+        let ends = pairs.ends_of_places(self.shape()[0]);
+        let place = pairs.combine(BinaryOp::Shr, &pairs.constant(Scalar::from(32u64)));
+        let place = place.cast(DType::I32);
+        let kernels = Kernels::of(op);
+        let parts = match order {
+            Some(order) => {
+                let kernel = kernels.gathered.with_size("tile", tile);
+                kernel.call_all(&[&ends, &place, order, updates])?
+            }
+            None => kernels.sorted.with_size("tile", tile).call_all(&[&ends, &place, updates])?,
+        };
+        let places = kernels.places.with_size("tile", tile);
+        places.call(&[&ends, self, &parts[0], &parts[1], &parts[2]])
     }
 
     /// Where the places below `places` end (`i32`) among these sorted pairs, whose upper halves they are.
@@ -141,13 +195,9 @@ impl Tensor {
             let order = pairs.lower_halves().cast(DType::I64);
             (updates.gather_unchecked(0, &order).contiguous(), pairs)
         };
-        let ends = pairs.ends_of_places(places).cast(DType::I64);
-        let starts = ends.beside(0, false);
-        let reduced = sorted.reduce_ranges(op, starts.clone(), ends.clone())?;
-        let shaped = |x: &Tensor| x.reshape_unchecked(base.shape().clone());
-        let reduced = base.combine(op, &shaped(&reduced));
-        // What nothing reaches stays as it is, its sign too.
-        Ok(shaped(&starts.combine(BinaryOp::Lt, &ends)).select(&reduced, &base))
+        let column = |x: &Tensor| x.reshape_unchecked(Shape::from([x.numel(), 1]));
+        let y = column(&base).with_segments(op, &pairs, None, &column(&sorted))?;
+        Ok(y.reshape_unchecked(base.shape().clone()))
     }
 
     fn is_sorted_by_place(&self, axis: usize, op: BinaryOp, src: &Tensor) -> bool {
@@ -187,84 +237,6 @@ impl Tensor {
         outside.combine(BinaryOp::Or, &inside.logical_not()).select(&nowhere, &place)
     }
 
-    /// The ranges `starts .. ends` of a vector reduced, each in one order.
-    #[track_caller]
-    fn reduce_ranges(&self, op: BinaryOp, starts: Tensor, ends: Tensor) -> Result<Tensor> {
-        let identity = op.identity(self.dtype()).expect("invariant: such ops alone are sorted");
-        let number = |n: usize| starts.constant(Scalar::from(n as i64));
-        let add = |x: &Tensor, y: &Tensor| x.combine(BinaryOp::Add, y);
-        let sub = |x: &Tensor, y: &Tensor| x.combine(BinaryOp::Sub, y);
-        let below = |x: &Tensor, y: &Tensor| x.combine(BinaryOp::Lt, y);
-        // What each range consists of: where it begins, among elements or all results of blocks, and
-        // its length.
-        let (mut parts, mut most) = (Vec::new(), 0);
-        let (mut start, mut end) = (starts.clone(), ends);
-        let (mut values, mut blocks, mut at) = (self.clone(), Vec::new(), 0);
-        while values.numel() > BLOCK {
-            let block = number(BLOCK);
-            let first = add(&start, &number(BLOCK - 1)).combine(BinaryOp::Div, &block);
-            let last = end.combine(BinaryOp::Div, &block).combine(BinaryOp::Max, &first);
-            let [inner, outer] = [&first, &last].map(|n| n.combine(BinaryOp::Mul, &block));
-            let before = sub(&inner.combine(BinaryOp::Min, &end), &start);
-            let behind = sub(&end, &outer).combine(BinaryOp::Max, &number(0));
-            parts.push((add(&start, &number(at)), before));
-            parts.push((add(&outer, &number(at)), behind));
-            most += 2 * (BLOCK - 1);
-            at = blocks.iter().map(Tensor::numel).sum();
-            let n = values.numel().div_ceil(BLOCK);
-            let missing = n * BLOCK - values.numel();
-            let padded = values.pad_with([(0, missing)], identity.to_f64())?;
-            let blocked = padded.reshape_unchecked(Shape::from([n, BLOCK]));
-            values = blocked.reduce(op, 0b10).without(0b10).contiguous();
-            blocks.push(values.clone());
-            (start, end) = (first, last);
-        }
-        parts.push((add(&start, &number(at)), sub(&end, &start)));
-        most += values.numel();
-
-        // One loop over all parts of a range, as long as they are.
-        let loops = Shape::from([starts.numel(), most]);
-        let beside = |x: &Tensor| {
-            x.reshape_unchecked(Shape::from([x.numel(), 1])).broadcast_unchecked(&loops)
-        };
-        let turn = Tensor::iota(most, DType::I64, self.device()).broadcast_unchecked(&loops);
-        let found = |values: &Tensor, at: &Tensor| {
-            let at = at.reshape_unchecked(Shape::from([at.numel()]));
-            values.gather_unchecked(0, &at).reshape_unchecked(loops.clone())
-        };
-        let mut ends = vec![number(0)];
-        let placed: Vec<Tensor> = parts
-            .iter()
-            .map(|(from, len)| {
-                let done = ends[ends.len() - 1].clone();
-                let place = add(&beside(&sub(from, &done)), &turn);
-                ends.push(add(&done, len));
-                place
-            })
-            .collect();
-        let total = ends[parts.len()].clone();
-        // Nothing is loaded from nowhere.
-        let nowhere = turn.like(-1.0);
-        let choose = |placed: &[Tensor], ends: &[Tensor], other: &Tensor| {
-            let pairs = placed.iter().zip(ends).rev();
-            pairs.fold(other.clone(), |at, (place, end)| {
-                below(&turn, &beside(end)).select(place, &at)
-            })
-        };
-        let values = if blocks.is_empty() {
-            found(self, &placed[0])
-        } else {
-            let of_elements = choose(&placed[..2], &ends[1..3], &nowhere);
-            let last = &placed[placed.len() - 1];
-            let of_blocks = choose(&placed[2..placed.len() - 1], &ends[3..parts.len()], last);
-            let is_element = below(&turn, &beside(&ends[2]));
-            let of_blocks = is_element.select(&nowhere, &of_blocks);
-            let blocks = Tensor::cat(&blocks.iter().collect::<Vec<_>>(), 0)?.contiguous();
-            is_element.select(&found(self, &of_elements), &found(&blocks, &of_blocks))
-        };
-        Ok(values.reduce_first(op, &total))
-    }
-
     /// Of rows along the last axis the first elements combined, as many as `counts` (`i64`, the other
     /// axes) says for each: in order, in a loop as long as that. Without a history for gradients.
     #[track_caller]
@@ -278,5 +250,66 @@ impl Tensor {
         let op = Op::Scatter { axis: axis as u8, op: Some(op), order: UpdateOrder::Sorted };
         let y = Tensor::pending(op, [&base, &ends, self], ends.shape().clone(), self.dtype());
         y.reshape_unchecked(counts.shape().clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Runtime;
+
+    /// Segments of every relation to tiles of 4 rows, empty ones too; the last rows have no place.
+    #[test]
+    fn segments_are_reduced_whatever_tiles_they_lie_in() {
+        let device = Runtime::default().device("reference").unwrap();
+        let lens = [0usize, 3, 1, 0, 4, 2, 17, 1, 8, 3, 0, 5, 4, 0];
+        let rows_of = lens.iter().enumerate().flat_map(|(place, &len)| vec![place as i32; len]);
+        let mut place: Vec<i32> = rows_of.collect();
+        let ends: Vec<i32> = lens
+            .iter()
+            .scan(0, |end, &len| {
+                *end += len as i32;
+                Some(*end)
+            })
+            .collect();
+        place.extend([lens.len() as i32; 3]);
+        for (n, cols) in [(place.len(), 1), (place.len(), 3), (1, 2)] {
+            let (place, ends) = (&place[..n], ends.iter().map(|&end| end.min(n as i32)));
+            let ends: Vec<i32> = ends.collect();
+            let order: Vec<i32> = (0..n).map(|i| ((i * 5 + 2) % n) as i32).collect();
+            let x: Vec<f32> =
+                (0..n * cols).map(|i| [1.0, -1.0, 2.0, 0.5][i * 7 % 13 % 4]).collect();
+            let base: Vec<f32> = (0..lens.len() * cols).map(|i| (i % 3) as f32 - 1.0).collect();
+            for (op, is_sorted) in [BinaryOp::Add, BinaryOp::Mul, BinaryOp::Max, BinaryOp::Min]
+                .map(|op| [(op, false), (op, true)])
+                .concat()
+            {
+                let vector = |x: &[i32]| Tensor::from_slice(x, [x.len()], &device).unwrap();
+                let matrix =
+                    |x: &[f32]| Tensor::from_slice(x, [x.len() / cols, cols], &device).unwrap();
+                let kernels = Kernels::of(op);
+                let kernel = if is_sorted { &kernels.sorted } else { &kernels.gathered };
+                let kernel = kernel.with_size("tile", 4);
+                let mut inputs = vec![vector(&ends), vector(place)];
+                inputs.extend((!is_sorted).then(|| vector(&order)));
+                inputs.push(matrix(&x));
+                let inputs: Vec<&Tensor> = inputs.iter().collect();
+                kernel.check(&inputs).unwrap();
+                let parts = kernel.call_all(&inputs).unwrap();
+                let places = kernels.places.with_size("tile", 4);
+                let (ends, base_of) = (vector(&ends), matrix(&base));
+                let y = places.call(&[&ends, &base_of, &parts[0], &parts[1], &parts[2]]).unwrap();
+                let mut expected = base.clone();
+                for (row, &place) in place.iter().enumerate().filter(|x| *x.1 < lens.len() as i32) {
+                    let from = if is_sorted { row } else { order[row] as usize };
+                    for column in 0..cols {
+                        let at = &mut expected[place as usize * cols + column];
+                        let (had, x) = (Scalar::from(*at), Scalar::from(x[from * cols + column]));
+                        *at = op.eval(had, x).to_f64() as f32;
+                    }
+                }
+                assert_eq!(y.to_vec::<f32>().unwrap(), expected, "{op} {is_sorted} {n} {cols}");
+            }
+        }
     }
 }
