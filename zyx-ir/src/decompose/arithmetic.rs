@@ -139,9 +139,9 @@ impl Expand<'_> {
                 return self.shr(x, shift);
             }
             // Quotients are rounded towards zero.
-            let sign = self.shr(x, 63);
-            let below = self.int(dtype, (divisor - 1) as i64, x);
-            let below = self.binary(BinaryOp::And, sign, below);
+            let [none, below] = [0, (divisor - 1) as i64].map(|n| self.int(dtype, n, x));
+            let is_negative = self.lt(x, none);
+            let below = self.select(is_negative, below, none);
             let raised = self.add(x, below);
             return self.shr(raised, shift);
         }

@@ -54,6 +54,10 @@ fn small(kernel: &Kernel, loops: bool) -> [Vec<bool>; 2] {
             Op::Const { .. } | Op::Var { .. } | Op::Loop { .. } | Op::Lanes => true,
             Op::Cast { x } => kernel.ty(x).dtype.is_int() && kernel.ty(x).dtype.bits() <= 32,
             Op::Unary { op, .. } => all && matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not),
+            // By more than 31 bits only wide numbers are shifted.
+            Op::Binary { op: BinaryOp::Shl | BinaryOp::Shr, y, .. } => {
+                all && ranges.get(y).within(0, 31)
+            }
             Op::Binary { op, .. } => all && !matches!(op, BinaryOp::Pow | BinaryOp::Gcd),
             Op::Ternary { op: TernaryOp::Where, y, z, .. } => small[y.idx()] && small[z.idx()],
             Op::Guard { index, .. } => small[index.idx()],
@@ -215,6 +219,31 @@ mod tests {
                 );
                 let run = |k| crate::passes::property_tests::run(k, &buffers, &[7]);
                 assert_eq!(run(&kernel), run(&new));
+            }
+        }
+    }
+
+    /// Emitters get no shift by more than a number has bits.
+    #[test]
+    fn long_shifts_stay_wide() {
+        let text = |shift: i64| {
+            format!(
+                "kernel k
+                 buffer 0 : i64[64] write
+                 %p param 0 write : i64
+                 %n const 64 : i64
+                 %s const {shift} : i64
+                 %i loop serial %n
+                 %x shr %i, %s : i64
+                 %st store %p[%i], %x : i64
+                 %e end %i"
+            )
+        };
+        for (shift, left) in [(3, 0), (31, 0), (32, 1), (63, 1)] {
+            let kernel: Kernel = text(shift).parse().unwrap();
+            for new in [narrow(&kernel), with_loops(&kernel)] {
+                verify(&new).unwrap_or_else(|e| panic!("{e}\n{new}"));
+                assert_eq!(wide_ops(&new), left, "{new}");
             }
         }
     }
