@@ -154,7 +154,11 @@ impl Lang {
             if let Some(threads) = &mut self.state.borrow_mut().threads {
                 threads.alone = true;
             }
-            self.inside(number.lt(total), || body(&self.digits(number, extents)));
+            self.inside(number.lt(total), || {
+                // Not past the last number, which says that divisions of it are of 32 bits.
+                let number = number.minimum(total.maximum(1) - 1);
+                body(&self.digits(number, extents));
+            });
         });
     }
 

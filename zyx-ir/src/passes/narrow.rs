@@ -4,7 +4,7 @@
 //! A value is narrowed if [`Ranges`] says that it and all its operands fit `i32`: then no step can
 //! wrap, and each op gives the same number in either width. Arguments, constants and counters of
 //! loops are converted where they are defined (loops stay as they are, so that other passes know
-//! them); what is needed as `i64` after all is converted back. Accesses take `i32` indices.
+//! them), and so is the smaller or larger of a wide number and a bound; what is needed as `i64` after all is converted back. Accesses take `i32` indices.
 //! [`with_loops`], for emitters, leaves nothing but arguments to be converted: loops count in `i32`.
 
 use super::rebuild::Rebuild;
@@ -54,6 +54,8 @@ fn small(kernel: &Kernel, loops: bool) -> [Vec<bool>; 2] {
             Op::Const { .. } | Op::Var { .. } | Op::Loop { .. } | Op::Lanes => true,
             Op::Cast { x } => kernel.ty(x).dtype.is_int() && kernel.ty(x).dtype.bits() <= 32,
             Op::Unary { op, .. } => all && matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not),
+            // What bounds a wide number is converted where it does.
+            Op::Binary { op: BinaryOp::Min | BinaryOp::Max, .. } => true,
             // By more than 31 bits only wide numbers are shifted.
             Op::Binary { op: BinaryOp::Shl | BinaryOp::Shr, y, .. } => {
                 all && ranges.get(y).within(0, 31)
@@ -68,7 +70,7 @@ fn small(kernel: &Kernel, loops: bool) -> [Vec<bool>; 2] {
         let narrow = is_wide(ty) && follows && fits;
         let is_length = lengths.contains(&v);
         small[v.idx()] = narrow && !is_length;
-        converted[v.idx()] = narrow && is_length && matches!(op, Op::Binary { .. });
+        converted[v.idx()] = narrow && is_length && all && matches!(op, Op::Binary { .. });
     }
     [small, converted]
 }
@@ -135,6 +137,11 @@ fn rewritten(kernel: &Kernel, loops: bool) -> Kernel {
             Op::End { .. } => {
                 r.out.close();
                 None
+            }
+            Op::Binary { x, y, .. } if small[v.idx()] && !(small[x.idx()] && small[y.idx()]) => {
+                let op = op.map(|x| wide(&mut r, x));
+                let new = r.out.emit(op, ty);
+                Some(r.out.cast(DType::I32, new))
             }
             _ if small[v.idx()] || converted[v.idx()] => {
                 let op = op.map(|x| r.get(x));
@@ -245,6 +252,36 @@ mod tests {
                 verify(&new).unwrap_or_else(|e| panic!("{e}\n{new}"));
                 assert_eq!(wide_ops(&new), left, "{new}");
             }
+        }
+    }
+
+    /// A bound makes a wide number narrow.
+    #[test]
+    fn what_follows_a_bound_is_narrow() {
+        let kernel: Kernel = "kernel k
+             buffer 0 : i64[4096] readwrite
+             %p param 0 readwrite : i64
+             %n const 64 : i64
+             %h const 1099511627776 : i64
+             %m const 4000 : i64
+             %d const 7 : i64
+             %i loop serial %n
+             %x mul %i, %h : i64
+             %y min %x, %m : i64
+             %q div %y, %d : i64
+             %a add %q, %i : i64
+             %v load %p[%a] : i64
+             %st store %p[%i], %v : i64
+             %e end %i"
+            .parse()
+            .unwrap();
+        for new in [narrow(&kernel), with_loops(&kernel)] {
+            verify(&new).unwrap_or_else(|e| panic!("{e}\n{new}"));
+            assert_eq!(wide_ops(&new), 2, "{new}");
+            let mut rng = crate::passes::property_tests::Rng(3);
+            let buffers = crate::passes::property_tests::inputs(&kernel, &mut rng);
+            let run = |k| crate::passes::property_tests::run(k, &buffers, &[]);
+            assert_eq!(run(&kernel), run(&new));
         }
     }
 }
