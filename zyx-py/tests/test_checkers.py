@@ -123,9 +123,47 @@ def softmax_gradient(of: lang.KernelGradient) -> list[zyx.Tensor | None]:
     return [of.output * (of.cotangent - (of.cotangent * of.output).sum(dim=-1, keepdim=True))]
 
 
+@zyx.kernel
+def scan(k: lang.Lang) -> None:
+    n = k.size("n")
+    k.limit(n, 1 << 20)
+    x, y = k.input("x", [n]), k.output("y", [n], "float32")
+    count = k.output_filled("count", [1], "int32")
+    sums: lang.LookBack = k.look_back("sums", "add", "float32", n.div_ceil(256))
+    queue: lang.Queue = k.queue("queue", n)
+
+    @k.groups([n.div_ceil(256)])
+    def _(g: lang.Group, group: lang.Val) -> None:
+        tile = sums.ticket(g)
+
+        def total(tile: lang.Val) -> lang.Val:
+            return g.reduce("add", 256, lambda i: x.at_or(tile * 256 + i, 0))
+
+        def emit(i: lang.Val, place: lang.Val) -> None:
+            y[place] = x[i]
+
+        def load(step: lang.Val, i: lang.Val, j: lang.Val) -> tuple[lang.Val, lang.Val]:
+            return x[step + i], x[step + j]
+
+        def compute(step: lang.Val, a: lang.Array, b: lang.Array) -> None:
+            y.set_if(a[0, 0] > 0, step, b[0, 0])
+
+        before = sums.prefix(g, tile, total(tile), total)
+        g.rank(n, 4, lambda i: x[i].cast("int32"), emit)
+        g.append(count, n, lambda i: x[i] > before, emit)
+        g.exchange(256, "float32", lambda i: x[i], lambda i: 255 - i, emit)
+        g.pipeline(2, n, (16, 16), load, compute)
+        k.when(queue.push(queue.pop(g)))(lambda: None)
+
+        @queue.drain(g)
+        def _(item: lang.Val) -> None:
+            y[item] = x[item]
+
+
+again: zyx.Kernel = zyx.Kernel.from_text(softmax.to_text(zyx.float32))
 softmax.check(x)
 try:
-    print(softmax.with_parameter(tile=128)(x), swiglu(x, x), softmax.text(zyx.float32))
+    print(softmax.with_parameter(tile=128)(x), swiglu(x, x), softmax.to_text(zyx.float32))
 except zyx.KernelError as error:
     print(error.filename, error.lineno)
 row: zyx.Tensor = x.split(2, dim=0)[0].chunk(2, dim=1)[0].expand(2, -1).repeat(1, 2)

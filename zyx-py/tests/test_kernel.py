@@ -494,10 +494,241 @@ def test_sizes_that_no_input_says_and_outputs_from_inputs():
     assert x.tolist() == [1, 2]
 
 
+def test_a_limit():
+    @zyx.kernel
+    def limited(k):
+        n = k.size("n")
+        k.limit(n * 2, 8)
+        x, y = k.input("x", [n]), k.output("y", [n], "float32")
+        k.each(n)(lambda i: y.set_if(i >= 0, i, x[i]))
+
+    assert limited(zyx.ones(4)).tolist() == [1.0] * 4
+    with pytest.raises(ValueError, match="kernel `limited`.* 8"):
+        limited(zyx.ones(5))
+
+
 def test_text():
-    assert "softmax" in softmax.text("float32") and "f32" in softmax.text(zyx.float32, device="cpu")
-    with pytest.raises(ValueError, match="elementwise"):
-        swiglu.text("float32", "float32")
+    text = softmax.to_text("float32")
+    assert "softmax" in text and "f32" in softmax.to_text(zyx.float32, device="cpu")
+    again, (x, a) = zyx.Kernel.from_text(text), numbers(3, 5)
+    e = np.exp(a - a.max(axis=1, keepdims=True))
+    close(again(x), e / e.sum(axis=1, keepdims=True))
+    assert again.__name__ == "softmax" and again.with_size(rows=3).to_text("float32") == text
+    again.check(x)
+    elements = zyx.Kernel.from_text(swiglu.to_text("float32", "float32"))
+    close(elements(x.reshape(15), x.reshape(15)), (a * a / (1 + np.exp(-a))).reshape(15))
+    x = np.arange(300, dtype=np.int32)
+    again = zyx.Kernel.from_text(running_sum.to_text("int32"))
+    np.testing.assert_array_equal(again(zyx.tensor(x)).numpy(), np.cumsum(x))
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if " exp " in line)
+    with pytest.raises(ValueError, match=f"line {line}: there is no op `expo`"):
+        zyx.Kernel.from_text(text.replace(" exp ", " expo "))
+    with pytest.raises(TypeError):
+        zyx.Kernel.from_text(3)
+
+
+# Groups that use each other's results, and values that threads of a group give each other
+
+
+@pytest.fixture(params=["cpu", "opencl"])
+def device(request):
+    if not any(spec.startswith(request.param) for spec, *_ in zyx.devices()):
+        pytest.skip(f"no device {request.param}")
+    return request.param
+
+
+@zyx.kernel
+def running_sum(k):
+    """A running sum in one launch."""
+    n, tile = k.size("n"), 64
+    x = k.input("x", [n])
+    y = k.output("y", [n], x.dtype)
+    sums = k.look_back("sums", "add", x.dtype, n.div_ceil(tile))
+
+    @k.groups([n.div_ceil(tile)], threads=32)
+    def _(g, _):
+        number = sums.ticket(g)
+
+        def total(number):
+            return g.reduce("add", tile, lambda i: x.at_or(number * tile + i, 0))
+
+        before = sums.prefix(g, number, total(number), total)
+
+        def emit(i, _, sum):
+            at = number * tile + i
+            y.set_if(at < n, at, before + sum)
+
+        g.scan("add", tile, x.dtype, lambda i: x.at_or(number * tile + i, 0), emit)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32"])
+def test_a_scan_in_one_launch(device, dtype):
+    for n in (1, 64, 1000):
+        x = np.random.default_rng(n).integers(-9, 9, n).astype(dtype)
+        np.testing.assert_array_equal(running_sum(zyx.tensor(x, device=device)).numpy(), np.cumsum(x))
+    running_sum.check(zyx.tensor(x[:200]))
+
+
+def test_a_search_with_a_queue(device):
+    """Numbers below a bound whose Collatz sequences stay below it, from 1 backwards. Items are `number * 64 + steps`."""
+
+    @zyx.kernel
+    def collatz(k):
+        n = k.size("n")
+        steps = k.output_from("steps", k.input("before", [n]))
+        queue = k.queue("queue", n)
+
+        @k.groups(3, threads=32)
+        def _(g, group):
+            k.when(group == 0)(lambda: queue.push(64))
+
+            @queue.drain(g)
+            def _(item):
+                number, count = item // 64, item % 64
+                steps[number] = count
+
+                @g.each(2)
+                def _(way):
+                    next = (way == 0).select(number * 2, (number - 1) // 3)
+                    leads = (way == 0) | (number > 4) & (number % 6 == 4)
+                    k.when(leads & (next < n))(lambda: queue.push(next * 64 + count + 1))
+
+    for n in (2, 150):
+        expected, found = np.full(n, -1), [(1, 0)]
+        for number, count in found:
+            expected[number] = count
+            found += [(x, count + 1) for x in (number * 2, (number - 1) // 3) if x < n and (x > number or number > 4 and number % 6 == 4)]
+        assert expected.max() < 64
+        before = zyx.full((n,), -1, dtype=zyx.int64, device=device)
+        np.testing.assert_array_equal(collatz(before).numpy(), expected)
+    collatz.check(before)
+
+
+def test_items_of_a_queue(device):
+    @zyx.kernel
+    def some(k):
+        n = k.size("n")
+        x, are_kept, items = k.input("x", [n]), k.output("are_kept", [n], "bool"), k.output("items", [n], "int64")
+        queue = k.queue("queue", 3)
+
+        @k.groups(1, threads=32)
+        def _(g, _):
+            @k.for_each(n)
+            def _(i):
+                are_kept[i] = queue.push(x[i])
+
+            @k.for_each(n)
+            def _(i):
+                items[i] = queue.pop(g)
+
+    are_kept, items = some(zyx.tensor([7, -1, 0, 2**30, 7, 8], device=device))
+    assert are_kept.tolist() == [True, False, True, False, True, False]
+    assert items.tolist() == [7, 0, 7, -1, -1, -1]
+
+
+def test_a_radix_sort(device):
+    def sort(shift):
+        @zyx.kernel(elementwise=False)
+        def by_digit(k):
+            n = k.size("n")
+            x = k.input("x", [n])
+            y, order = k.output("y", [n], x.dtype), k.output("order", [n], "int64")
+
+            @k.groups(1, threads=32)
+            def _(g, _):
+                def emit(i, place):
+                    y[place], order[place] = x[i], i
+
+                g.rank((0, n), 4, lambda i: x[i] >> shift & 15, emit)
+
+        return by_digit
+
+    x = np.random.default_rng(0).integers(0, 1 << 8, 300).astype(np.int32)
+    y = zyx.tensor(x, device=device)
+    sort(0).check(y)
+    for shift in (0, 4):
+        before = y.numpy()
+        y, order = sort(shift)(y)
+        np.testing.assert_array_equal(order.numpy(), np.argsort(before >> shift & 15, kind="stable"))
+    np.testing.assert_array_equal(y.numpy(), np.sort(x))
+
+
+def test_a_compaction(device):
+    @zyx.kernel
+    def negative(k):
+        n = k.size("n")
+        x, count, y = k.input("x", [n]), k.output_filled("count", [1], "int32"), k.output_filled("y", [n], "int64", fill=-1)
+
+        @k.groups(n.div_ceil(100), threads=32)
+        def _(g, group):
+            def emit(i, place):
+                y[place] = i
+
+            g.append(count, (group * 100, n.minimum(group * 100 + 100)), lambda i: x[i] < 0, emit)
+
+    _, a = numbers(1017)
+    negative.check(zyx.tensor(a))
+    count, y = negative(zyx.tensor(a, device=device))
+    (expected,) = np.nonzero(a < 0)
+    assert count.tolist() == [len(expected)]
+    np.testing.assert_array_equal(np.sort(y.numpy()[: len(expected)]), expected)
+    assert set(y.numpy()[len(expected) :]) == {-1}
+
+
+def test_permutations(device):
+    @zyx.kernel
+    def permuted(k):
+        n, rows, columns = k.size("n"), 5, 12
+        x = k.input("x", [n, rows, columns])
+        turned = k.output("turned", [n, columns, rows], x.dtype)
+        shifted = k.output("shifted", [n, 8], x.dtype)
+
+        @k.groups(n, threads=32)
+        def _(g, i):
+            def emit(place, value):
+                turned[i, place // rows, place % rows] = value
+
+            g.exchange(rows * columns, x.dtype, lambda at: x[i, at // columns, at % columns], lambda at: at % rows * columns + at // rows, emit)
+            g.exchange(8, x.dtype, lambda at: x[i, 0, at], lambda at: at + 3, lambda at, value: shifted.set_if(at >= 0, (i, at), value))
+
+    x = np.arange(180).reshape(3, 5, 12) + 1
+    permuted.check(zyx.tensor(x))
+    turned, shifted = permuted(zyx.tensor(x, device=device))
+    np.testing.assert_array_equal(turned.numpy(), x.transpose(0, 2, 1))
+    np.testing.assert_array_equal(shifted.numpy(), np.pad(x[:, 0, 3:8], ((0, 0), (0, 3))))
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_a_pipeline(device, stages):
+    @zyx.kernel
+    def products(k):
+        n, depth = k.sizes("n", "depth")
+        x, w = k.input("x", [n, depth]), k.input("w", [depth])
+        y, first = k.output("y", [n], x.dtype), k.output("first", [n], x.dtype)
+
+        @k.groups(n, threads=32)
+        def _(g, row):
+            sum, half = k.var(0, x.dtype), k.var(0, x.dtype)
+
+            def load(step, i, j):
+                at = step * 64 + i * 16 + j
+                return x.at_or((row, at), 0), w.at_or(at, 0)
+
+            def compute(step, x, w):
+                assert x.ndim == w.ndim == 2
+                sum.set(sum.get() + g.reduce("add", 64, lambda i: x[i // 16, i % 16] * w[i // 16, i % 16]))
+
+            g.pipeline(stages, depth.div_ceil(64), (4, 16), load, compute)
+            g.pipeline(stages, (1, 3), 32, lambda step, i: x.at_or((row, step * 32 + i), 0), lambda step, x: half.set(half.get() + x[0] + x[31]))
+            y[row], first[row] = sum.get(), half.get()
+
+    for depth in (0, 1, 64, 300):
+        (x, a), (w, b) = numbers(2, depth), numbers(depth, seed=1)
+        y, first = products(x.to(device), w.to(device))
+        close(y, a @ b)
+        ends = np.pad(a, ((0, 0), (0, 96)))[:, [32, 63, 64, 95]]
+        close(first, ends.sum(axis=1))
+    products.check(x, w)
 
 
 TWICE = """__kernel void twice(__global float *x, ulong x0, __global float *y, ulong y0, float by, uint n) {
@@ -673,6 +904,14 @@ def test_if_on_a_value():
 def test_exceptions_are_raised_unchanged():
     error = KeyError("mine")
 
+    def drained(k):
+        queue = k.queue("queue", 3)
+        return lambda f: k.groups(3)(lambda g, i: queue.drain(g)(f))
+
+    def looked_back(k):
+        sums = k.look_back("sums", "add", "f32", 3)
+        return lambda f: k.groups(3)(lambda g, i: sums.prefix(g, sums.ticket(g), k.value(0, "f32"), f))
+
     def raising(*_):
         raise error
 
@@ -684,6 +923,13 @@ def test_exceptions_are_raised_unchanged():
         lambda k, x: k.groups(3)(lambda g, i: g.scan("add", 3, "f32", raising, raising)),
         lambda k, x: k.groups(3)(lambda g, i: g.matrix([16, 16], "f32").add_product(3, raising, raising)),
         lambda k, x: k.groups(3)(lambda g, i: g.matrix([16, 16], "f32").map(raising)),
+        lambda k, x: k.groups(3)(lambda g, i: g.rank(3, 4, raising, raising)),
+        lambda k, x: k.groups(3)(lambda g, i: g.append(g.shared(1, "int32"), 3, lambda i: i < 2, raising)),
+        lambda k, x: k.groups(3)(lambda g, i: g.exchange(3, "f32", raising, raising, raising)),
+        lambda k, x: k.groups(3)(lambda g, i: g.pipeline(2, 3, 3, raising, raising)),
+        lambda k, x: k.groups(3)(lambda g, i: g.pipeline(2, 3, 3, lambda step, i: x[i], raising)),
+        lambda k, x: drained(k)(raising),
+        lambda k, x: looked_back(k)(raising),
         lambda k, x: k.each(3)(lambda i: k.fold(3, x[i], raising)),
         lambda k, x: k.each(3)(lambda i: k.when_else(i > 0, raising, raising)),
     ):
@@ -721,15 +967,16 @@ def test_values_after_the_recording():
         n = k.size("n")
         x = k.input("x", [n])
         y = k.output("y", [n], x.dtype)
+        sums, queue = k.look_back("sums", "add", "f32", n), k.queue("queue", n)
 
         @k.groups(n)
         def _(g, i):
             matrix = g.matrix([16, 16], "f32")
-            kept[:] = [k, g, matrix, matrix.rows(0), k.var(x[i]), k.when(i > 0), x, i]
+            kept[:] = [k, g, matrix, matrix.rows(0), k.var(x[i]), k.when(i > 0), x, i, sums, queue]
             y[i] = x[i]
 
     assert f(zyx.ones(3)).tolist() == [1.0] * 3
-    k, g, matrix, rows, var, body, x, i = kept
+    k, g, matrix, rows, var, body, x, i, sums, queue = kept
     uses = [
         lambda: i + 1,
         lambda: i.exp(),
@@ -741,6 +988,11 @@ def test_values_after_the_recording():
         lambda: k.size("n"),
         lambda: k.each(3)(print),
         lambda: g.reduce("add", 3, print),
+        lambda: g.rank(3, 4, print, print),
+        lambda: sums.ticket(g),
+        lambda: queue.push(1),
+        lambda: queue.pop(g),
+        lambda: queue.drain(g)(print),
         lambda: matrix.fill(0),
         lambda: rows.fill(0),
         lambda: var.get(),
@@ -795,6 +1047,36 @@ def test_a_group_outside_of_its_body():
     assert is_at(raised.value, wrong, "kept[0].each")
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda k, x, g, sums, queue, count: g.rank(3, 4, lambda i: i, print),
+        lambda k, x, g, sums, queue, count: g.append(count, 3, lambda i: i > 0, print),
+        lambda k, x, g, sums, queue, count: g.exchange(3, x.dtype, lambda i: x[i], lambda i: i, print),
+        lambda k, x, g, sums, queue, count: g.pipeline(2, 3, 3, lambda step, i: x[i], print),
+        lambda k, x, g, sums, queue, count: sums.prefix(g, 0, x[0], print),
+        lambda k, x, g, sums, queue, count: sums.ticket(g),
+        lambda k, x, g, sums, queue, count: queue.pop(g),
+        lambda k, x, g, sums, queue, count: queue.drain(g)(print),
+    ],
+)
+def test_primitives_of_a_group_elsewhere(use):
+    def wrong(k, within):
+        n, kept = k.size("n"), []
+        x, count = k.input("x", [n]), k.output_filled("count", 1, "int32")
+        sums, queue = k.look_back("sums", "add", x.dtype, n), k.queue("queue", n)
+        k.groups(n)(lambda g, i: (kept.append(g), within and g.each(3)(lambda i: use(k, x, g, sums, queue, count))))
+        use(k, x, kept[0], sums, queue, count)
+
+    with pytest.raises(zyx.KernelError, match="outside of the body") as raised:
+        zyx.kernel(lambda k: wrong(k, False), elementwise=False)(zyx.ones(3))
+    assert raised.value.filename == __file__ and raised.value.lineno == use.__code__.co_firstlineno
+    if use.__code__.co_names[0] not in ("ticket", "pop", "drain"):
+        with pytest.raises(zyx.KernelError, match="is of a whole group") as raised:
+            zyx.kernel(lambda k: wrong(k, True), elementwise=False)(zyx.ones(3))
+        assert raised.value.filename == __file__ and raised.value.lineno == use.__code__.co_firstlineno
+
+
 def test_other_mistakes():
     def fails(write, kind, match):
         with pytest.raises(kind, match=match):
@@ -821,6 +1103,45 @@ def test_other_mistakes():
     fails(lambda k: k.fold(3, (k.index(0), k.index(1)), lambda state, i: i), Exception, "iterable|values")
     fails(lambda k: k.fold(3, 0, lambda state, i: i), TypeError, r"k\.value")
     fails(lambda k: k.for_each(range(0, 9, 2)), ValueError, "step 1")
+
+    def group(f):
+        return lambda k: (lambda x: k.groups(3)(lambda g, i: f(k, g, x)))(x(k))
+
+    fails(lambda k: k.look_back("sums", "nothing", "f32", 3), ValueError, "no operation")
+    fails(lambda k: k.look_back("sums", "sub", "f32", 3), zyx.KernelError, "neutral element")
+    fails(lambda k: k.look_back("sums", "add", "float16", 3), zyx.KernelError, "32 or 64 bits")
+    fails(lambda k: k.look_back("sums", "add", "f32", x(k)[0]), zyx.KernelError, "must follow from sizes")
+    fails(lambda k: k.look_back("sums", "add", "f32", 3).ticket(3), TypeError, "Group")
+    fails(lambda k: k.each(3)(lambda i: k.look_back("sums", "add", "f32", 3)), zyx.KernelError, "within a loop")
+    fails(lambda k: k.each(3)(lambda i: k.queue("queue", 3)), zyx.KernelError, "within a loop")
+    fails(lambda k: k.queue("queue", "3"), TypeError, "'str' object is no value")
+    fails(lambda k: k.queue("queue", 3).push("3"), TypeError, "'str' object is no value")
+    fails(lambda k: k.queue("queue", 3).push(k.value(1, "f32")), zyx.KernelError, "f32")
+    fails(lambda k: k.queue("queue", 3).drain(k), TypeError, "Group")
+    fails(lambda k: k.limit(x(k)[0], 3), zyx.KernelError, "must follow from sizes")
+    fails(lambda k: k.limit(3, -1), OverflowError, "negative")
+    for sum, recompute, kind, match in (
+        (0, lambda tile: 0, TypeError, r"k\.value"),
+        ("int32", lambda tile: tile.cast("float32"), zyx.KernelError, "f32 and i32"),
+        ("float32", lambda tile: tile, zyx.KernelError, "i64"),
+    ):
+
+        def prefix(k):
+            sums = k.look_back("sums", "add", "float32", 3)
+            k.groups(3)(lambda g, i: sums.prefix(g, 0, k.value(0, sum) if sum else sum, recompute))
+
+        fails(prefix, kind, match)
+    fails(group(lambda k, g, x: g.rank(3, 9, lambda i: i, print)), zyx.KernelError, "a digit has 1 to 8")
+    fails(group(lambda k, g, x: g.rank(3, -1, lambda i: i, print)), OverflowError, "out of range")
+    fails(group(lambda k, g, x: g.rank(3, 4, lambda i: x[i], print)), zyx.KernelError, "f32")
+    fails(group(lambda k, g, x: g.append(0, 3, lambda i: True, print)), TypeError, "Array")
+    fails(group(lambda k, g, x: g.append(x, 3, lambda i: True, print)), zyx.KernelError, "an array of one integer")
+    fails(group(lambda k, g, x: g.exchange(3, "int32", lambda i: x[i], lambda i: i, print)), zyx.KernelError, "f32")
+    fails(group(lambda k, g, x: g.exchange(3, "f32", lambda i: x[i], lambda i: "3", print)), TypeError, "'str' object is no value")
+    fails(group(lambda k, g, x: g.exchange(1 << 40, "f32", lambda i: x[i], lambda i: i, print)), zyx.KernelError, "no device has so much")
+    fails(group(lambda k, g, x: g.pipeline(0, 3, 3, lambda step, i: x[i], print)), zyx.KernelError, "one stage or more")
+    fails(group(lambda k, g, x: g.pipeline(2, 3, 3, lambda step, i: 0, print)), TypeError, r"k\.value")
+    fails(group(lambda k, g, x: g.pipeline(2, 3, [k.index(3)], lambda step, i: x[i], print)), TypeError, "numbers of Python")
     with pytest.raises(TypeError, match="callable"):
         zyx.kernel(3)
     with pytest.raises(TypeError, match="argument"):
@@ -831,7 +1152,11 @@ def test_other_mistakes():
         softmax(zyx.ones(3))
 
 
-@pytest.mark.parametrize("documented", [zyx.kernel, zyx.Kernel.gradient])
+GROUP = zyx.lang.Group
+DOCUMENTED = [zyx.kernel, zyx.Kernel.gradient, zyx.Kernel.from_text, zyx.lang.LookBack, zyx.lang.Queue, zyx.lang.Lang.limit]
+
+
+@pytest.mark.parametrize("documented", [*DOCUMENTED, GROUP.rank, GROUP.append, GROUP.exchange, GROUP.pipeline])
 def test_examples_of_the_documentation_run(documented):
     text = inspect.getdoc(documented)
     blocks, kept = [], []

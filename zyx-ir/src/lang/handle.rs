@@ -1,16 +1,18 @@
 //! Handles for programs of other languages, whose objects cannot borrow from a recording.
 //!
-//! A handle holds numbers of ops, and an [`Array`], a [`Matrix`] or [`Rows`] is a handle in a recording. A handle serves the
-//! recording that it is of, and that recording alone.
+//! A handle holds numbers of ops, and an [`Array`], a [`Matrix`], [`Rows`], a [`LookBack`] or a [`Queue`] is a handle in a
+//! recording. A handle serves the recording that it is of, and that recording alone.
 
 use super::array::Array;
 use super::group::Group;
+use super::progress::{LookBack, Queue};
 use super::tile::{Layout, Matrix, Rows};
 use super::value::Val;
 use super::{Lang, LangError, State};
 use crate::affine::Interval;
 use crate::dtype::DType;
 use crate::ir::{Value, transfer};
+use crate::ops::BinaryOp;
 
 /// Ops on the way to an integer that are looked at.
 pub(super) const MAX_DEPTH: usize = 16;
@@ -44,6 +46,24 @@ pub struct RowsHandle {
     pub(super) storage: Value,
 }
 
+/// A [`LookBack`] as numbers; see [`Lang::look_back_of`].
+#[derive(Clone, Debug)]
+pub struct LookBackHandle {
+    op: BinaryOp,
+    dtype: DType,
+    bits: DType,
+    tiles: Value,
+    words: ArrayHandle,
+}
+
+/// A [`Queue`] as numbers; see [`Lang::queue_of`].
+#[derive(Clone, Debug)]
+pub struct QueueHandle {
+    capacity: Value,
+    slots: ArrayHandle,
+    ends: ArrayHandle,
+}
+
 impl Array<'_> {
     /// Its handle.
     pub fn handle(&self) -> ArrayHandle {
@@ -62,6 +82,22 @@ impl Rows<'_> {
     /// Its handle.
     pub fn handle(&self) -> RowsHandle {
         self.handle
+    }
+}
+
+impl LookBack<'_> {
+    /// Its handle.
+    pub fn handle(&self) -> LookBackHandle {
+        let LookBack { op, dtype, bits, tiles, ref words } = *self;
+        LookBackHandle { op, dtype, bits, tiles: tiles.id(), words: words.handle() }
+    }
+}
+
+impl Queue<'_> {
+    /// Its handle.
+    pub fn handle(&self) -> QueueHandle {
+        let (slots, ends) = (self.slots.handle(), self.ends.handle());
+        QueueHandle { capacity: self.capacity.id(), slots, ends }
     }
 }
 
@@ -89,6 +125,18 @@ impl Lang {
     /// The values of rows of a handle.
     pub fn rows_of(&self, handle: &RowsHandle) -> Rows<'_> {
         Rows { group: Group { k: self }, handle: *handle }
+    }
+
+    /// The look-back of a handle.
+    pub fn look_back_of(&self, handle: &LookBackHandle) -> LookBack<'_> {
+        let LookBackHandle { op, dtype, bits, tiles, ref words } = *handle;
+        LookBack { op, dtype, bits, tiles: self.val_of(tiles), words: self.array_of(words) }
+    }
+
+    /// The queue of a handle.
+    pub fn queue_of(&self, handle: &QueueHandle) -> Queue<'_> {
+        let (slots, ends) = (self.array_of(&handle.slots), self.array_of(&handle.ends));
+        Queue { capacity: self.val_of(handle.capacity), slots, ends }
     }
 }
 

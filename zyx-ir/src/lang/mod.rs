@@ -66,7 +66,7 @@ pub use array::{Array, Coordinates};
 pub use control::{Carried, Span, Var};
 pub use fuse::{Function, Further};
 pub use group::{Group, Space};
-pub use handle::{ArrayHandle, MatrixHandle, RowsHandle};
+pub use handle::{ArrayHandle, LookBackHandle, MatrixHandle, QueueHandle, RowsHandle};
 pub use progress::{LookBack, Queue};
 pub use size::SizeExpr;
 pub use tile::{Matrix, Rows};

@@ -67,12 +67,24 @@ impl<'k> Group<'k> {
         load: impl Fn(Val<'k>, [Val<'k>; N]) -> C,
         compute: impl Fn(Val<'k>, &[Array<'k>]),
     ) {
+        let load = |step, at: &[Val<'k>]| load(step, std::array::from_fn(|axis| at[axis])).list();
+        self.pipeline_of(stages, span, &shape, &load, &compute);
+    }
+
+    /// As [`Group::pipeline`], of tiles of any number of axes.
+    #[track_caller]
+    pub fn pipeline_of(
+        self,
+        stages: usize,
+        span: impl Span<'k>,
+        shape: &[usize],
+        load: &dyn Fn(Val<'k>, &[Val<'k>]) -> Vec<Val<'k>>,
+        compute: &dyn Fn(Val<'k>, &[Array<'k>]),
+    ) {
         let (k, (first, len)) = (self.k, self.k.numbers(span));
-        let element = |step: Val<'k>, at: &[Val<'k>]| {
-            k.of_program(|| load(first + step, std::array::from_fn(|axis| at[axis])).list())
-        };
+        let element = |step, at: &[Val<'k>]| k.of_program(|| load(first + step, at));
         let compute = |step, tiles: &[Array<'k>]| k.of_program(|| compute(first + step, tiles));
-        k.primitive(|| self.pipelined(stages, len, &shape, &element, &compute));
+        k.primitive(|| self.pipelined(stages, len, shape, &element, &compute));
     }
 
     fn pipelined(

@@ -56,14 +56,14 @@ const LESS: u32 = u32::MAX;
 /// Combinations of tiles that groups publish for one another; see [`Lang::look_back`].
 #[derive(Clone, Debug)]
 pub struct LookBack<'k> {
-    op: BinaryOp,
-    dtype: DType,
+    pub(super) op: BinaryOp,
+    pub(super) dtype: DType,
     /// The dtype of its bits.
-    bits: DType,
-    tiles: Val<'k>,
+    pub(super) bits: DType,
+    pub(super) tiles: Val<'k>,
     /// Words by kind of combination, number within the value, and tile. The counter of tickets is the first word behind the
     /// tiles.
-    words: Array<'k>,
+    pub(super) words: Array<'k>,
 }
 
 impl Lang {
@@ -244,10 +244,10 @@ impl<'k> LookBack<'k> {
 /// behind. This needs no order among atomics on different words.
 #[derive(Clone, Debug)]
 pub struct Queue<'k> {
-    capacity: Val<'k>,
-    slots: Array<'k>,
+    pub(super) capacity: Val<'k>,
+    pub(super) slots: Array<'k>,
     /// The next slot to take an item from, and the next to put one in.
-    ends: Array<'k>,
+    pub(super) ends: Array<'k>,
 }
 
 impl<'k> Queue<'k> {

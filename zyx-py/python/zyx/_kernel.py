@@ -51,14 +51,14 @@ def kernel(function=None, *, elementwise=None, name=None):
             raise TypeError("kernel: elementwise=True or False is needed for an object that is not a function")
         elementwise = code.co_varnames[:1] != ("k",) or code.co_argcount == 0
     native = _Kernel(str(name or getattr(function, "__name__", "kernel")), function, bool(elementwise))
-    return Kernel(function, native, elementwise)
+    return Kernel(function, native)
 
 
 class Kernel:
     """A function of tensors that `zyx.kernel` made."""
 
-    def __init__(self, function, native, elementwise):
-        self._native, self._elementwise = native, elementwise
+    def __init__(self, function, native):
+        self._native = native
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *tensors):
@@ -66,7 +66,7 @@ class Kernel:
         return self._native(*tensors)
 
     def _with(self, native):
-        return Kernel(self.__wrapped__, native, self._elementwise)
+        return Kernel(self.__wrapped__, native)
 
     def with_size(self, **sizes):
         """The kernel with sizes that no input says."""
@@ -129,11 +129,27 @@ class Kernel:
         outside of an array or an endless loop is a `KernelError` at its line."""
         self._native.check(*tensors)
 
-    def text(self, *dtypes, device=None):
-        """The kernel for inputs of these dtypes on a device, as text of the compiler's kernels."""
-        if self._elementwise:
-            raise ValueError("text: an elementwise kernel has none, it is a part of the kernels that it is fused into")
-        return self._native.text([DType(dtype) for dtype in dtypes], device)
+    def to_text(self, *dtypes, device=None):
+        """The kernel for inputs of these dtypes on a device, as text of the compiler's kernels with a header that
+        says how it is called. A function of elements is written for arrays of one axis."""
+        return self._native.to_text([DType(dtype) for dtype in dtypes], device)
+
+    @staticmethod
+    def from_text(text):
+        """The kernel of a text that `to_text` gave, or that was written by hand, for the dtypes that it names. A
+        `ValueError` names the line of the text that is wrong.
+
+            text = double.to_text("float32")
+            again = zyx.Kernel.from_text(text.replace("double", "twice"))
+            assert again(zyx.ones(2)).tolist() == [2.0, 2.0]
+        """
+        native = _Kernel.from_text(text)
+
+        def function(k):
+            raise TypeError("a kernel of a text has no function")
+
+        function.__name__ = function.__qualname__ = native.name
+        return Kernel(function, native)
 
     def __reduce__(self):
         # As functions are: by name in pickles, themselves in copies.

@@ -41,8 +41,12 @@ class Kernel:
     def check(self, *tensors: Any) -> None:
         """Runs the kernel in an interpreter that looks at each access."""
 
-    def text(self, *dtypes: DTypeLike, device: DeviceLike | None = None) -> str:
+    def to_text(self, *dtypes: DTypeLike, device: DeviceLike | None = None) -> str:
         """The kernel for inputs of these dtypes on a device, as text of the compiler's kernels."""
+
+    @staticmethod
+    def from_text(text: str) -> Kernel:
+        """The kernel of a text that `to_text` gave, or that was written by hand, for the dtypes that it names."""
 
 @overload
 def kernel(function: _Function, *, elementwise: bool | None = None, name: str | None = None) -> Kernel:

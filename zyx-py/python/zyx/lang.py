@@ -8,9 +8,10 @@ from ._core import _lang
 
 Lang, Val, Array, Var = _lang.Lang, _lang.Val, _lang.Array, _lang.Var
 Group, Matrix, Rows, Body = _lang.Group, _lang.Matrix, _lang.Rows, _lang.Body
+LookBack, Queue = _lang.LookBack, _lang.Queue
 KernelGradient = _lang.KernelGradient
 
-__all__ = ["Array", "Body", "Group", "KernelGradient", "Lang", "Matrix", "Rows", "Val", "Var"]
+__all__ = ["Array", "Body", "Group", "KernelGradient", "Lang", "LookBack", "Matrix", "Queue", "Rows", "Val", "Var"]
 
 # Methods of `Val` that are one operation each, and its name.
 _UNARY = "abs recip sqrt exp exp2 expm1 log log2 log1p sin cos tan asin acos atan sinh cosh tanh erf floor ceil round trunc"

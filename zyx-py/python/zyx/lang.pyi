@@ -269,6 +269,9 @@ class Lang:
     def parameter(self, name: str, values: Sequence[int]) -> int:
         """A number among these, as the extent of a tile: the first one, unless `with_parameter` or `Device.tune` chooses another."""
 
+    def limit(self, size: Operand, most: int) -> None:
+        """Says that a number that follows from sizes is at most `most`: a call with a larger one is an error."""
+
     def input(self, name: str, shape: Extents) -> Array:
         """The next input, in the dtype of the tensor that the caller gives."""
 
@@ -283,6 +286,16 @@ class Lang:
 
     def scratch(self, name: str, shape: Extents, dtype: DTypeLike) -> Array:
         """Memory of zeros that only the kernel sees, as counters that groups share."""
+
+    def look_back(self, name: str, op: Op, dtype: DTypeLike, tiles: Operand) -> LookBack:
+        """Look-back across groups, for so many tiles: each group gets the combination of all tiles before its own, in one launch.
+
+        The operation is associative and commutative, the dtype has 32 or 64 bits. The device needs 32-bit atomics, or runs
+        groups one after another.
+        """
+
+    def queue(self, name: str, capacity: Operand) -> Queue:
+        """A queue of integers from 0 to 2^30 - 1 that groups share, with so many slots. Each slot is used once."""
 
     def each(self, space: Extents) -> Body:
         """Runs the function once for each point of a space, in any order and at the same time."""
@@ -341,11 +354,80 @@ class Group:
         before it, and with its own. All threads get the combination of all.
         """
 
+    def rank(self, span: Span, bits: int, digit: Callable[[Val], Operand], emit: Callable[[Val, Val], object]) -> None:
+        """Ranks elements by a digit of 1 to 8 bits, an integer: `emit(i, place)` gets the number of each and its place among all,
+        in the order of digits, and of numbers where digits are equal, both `int64`. A step of a radix sort. `digit` runs twice.
+        """
+
+    def append(self, counter: Array, span: Span, condition: Callable[[Val], Operand], emit: Callable[[Val, Val], object]) -> None:
+        """Appends the numbers of a range for which a condition holds to a list that groups share, and whose length is in `counter`,
+        an array of one integer: `emit(i, place)` gets each number and its place, both `int64`. Groups come in any order.
+        """
+
+    def exchange(
+        self, n: int, dtype: DTypeLike, value: Callable[[Val], Operand], source: Callable[[Val], Operand], emit: Callable[[Val, Val], object]
+    ) -> None:
+        """Permutes `n` values: `value(i)` gives that of each place, `source(i)` the place that a place takes its value from, and
+        `emit(i, x)` gets each place, `int64`, with the value that it took: 0 where the source is no place.
+
+        | permutation | `source(i)` |
+        |---|---|
+        | transposition of `rows * columns` places | `i % rows * columns + i // rows` |
+        | rotation by `by` | `(i + by) % n` |
+        """
+
+    def pipeline(
+        self,
+        stages: int,
+        span: Span,
+        shape: int | Sequence[int],
+        load: Callable[..., Val | Sequence[Val]],
+        compute: Callable[..., object],
+    ) -> None:
+        """Runs a step for each number of a range with tiles of shared storage of a shape.
+
+        `load(step, *at)` gives an element of a tile, or a tuple with one of each of several; it runs several times.
+        `compute(step, *tiles)` uses the tiles, which are arrays of the dtypes that `load` gives. While a step computes, the
+        elements of the step `stages - 1` behind it are on their way; there is storage for `stages` steps.
+        """
+
     def shared(self, shape: int | Sequence[int], dtype: DTypeLike) -> Array:
         """Storage that all threads of the group see, not initialised."""
 
     def matrix(self, shape: tuple[int, int] | Sequence[int], dtype: DTypeLike) -> Matrix:
         """A matrix of zeros, spread over the threads. Extents are powers of two."""
+
+class LookBack:
+    """Combinations of tiles that groups publish for one another; see `Lang.look_back`."""
+
+    def ticket(self, group: Group) -> Val:
+        """The number of the tile that the group works on, `int64`. Tickets are given in order: the groups of all tiles before it
+        have started.
+        """
+
+    def prefix(self, group: Group, tile: Operand, sum: Val, recompute: Callable[[Val], Operand]) -> Val:
+        """Publishes the combination of a tile, and gives that of all tiles before it.
+
+        `recompute(tile)` gives the combination of another tile, which its group did not publish in time. If it combines in the
+        same order as that group does, results do not depend on the schedule.
+        """
+
+class Queue:
+    """A queue of work that groups share, none of which waits for another; see `Lang.queue`."""
+
+    def push(self, item: Operand) -> Val:
+        """Puts an item, an integer, in the queue; gives a `bool`: false where all slots were used, and for items that are not from 0
+        to 2^30 - 1.
+
+        A group has to call `drain` afterwards, or the item may stay in the queue. Where a group does something together, one of
+        its threads pushes.
+        """
+
+    def pop(self, group: Group) -> Val:
+        """Takes an item, `int64`; gives -1 if there is none. All threads of the group get it."""
+
+    def drain(self, group: Group) -> Body:
+        """Takes items until there are none, and runs the function for each by the whole group. The function may push further ones."""
 
 class Matrix:
     """A matrix spread over the threads of a group, for sums of products: by matrix instructions where the device has them."""

@@ -2,7 +2,8 @@
 
 use super::array::{PyArray, PyVar};
 use super::group::{PyGroup, PyMatrix, PyRows};
-use super::recording::{Arg, Recording, SpanArg, Step, Write, is_list, line};
+use super::progress::{PyLookBack, PyQueue};
+use super::recording::{Arg, Recording, SpanArg, Step, Write, is_list, line, operation};
 use super::value::PyVal;
 use crate::dtype::DTypeArg;
 use crate::lists::each;
@@ -41,6 +42,8 @@ pub(super) enum Kind {
     GroupEach(Vec<Arg>),
     /// Elements of a matrix, with values of their rows.
     Elements(PyMatrix, Vec<PyRows>),
+    /// Items of a queue.
+    Items(PyQueue, PyGroup),
     /// Iterations in order.
     For(SpanArg),
     When(Arg),
@@ -62,13 +65,14 @@ impl PyBody {
                 Kind::Groups(space, threads) => {
                     let group = PyGroup(self.recording).into_py_any(step.py)?;
                     k.groups(&step.indices(space)[..], *threads, |_, at| {
-                        step.call(f, Some(group), &at, &mut |_| Ok(()));
+                        step.call(f, step.arguments(Some(group), &at), &mut |_| Ok(()));
                     });
                 }
                 Kind::GroupEach(space) => {
                     super::group::of(step)?.each(&step.indices(space)[..], |at| step.run(f, &at));
                 }
                 Kind::Elements(matrix, rows) => matrix.elements(step, rows, f)?,
+                Kind::Items(queue, group) => queue.drain_in(step, *group, f)?,
                 Kind::For(span) => k.for_each(*span, |i| step.run(f, &[i])),
                 Kind::When(condition) => {
                     k.when(condition.val(k, DType::Bool), || step.run(f, &[]));
@@ -125,6 +129,30 @@ impl PyLang {
         })
     }
 
+    /// Says that a number that follows from sizes is at most `most`.
+    ///
+    /// A call with a larger one is an error:
+    ///
+    ///     @zyx.kernel
+    ///     def halved(k):
+    ///         n = k.size("n")
+    ///         k.limit(n, 100)
+    ///         x = k.input("x", [n])
+    ///         y = k.output("y", [n], x.dtype)
+    ///
+    ///         @k.each(n)
+    ///         def _(i):
+    ///             y[i] = x[i] / 2
+    ///
+    ///     assert halved(zyx.ones(2)).tolist() == [0.5, 0.5]
+    fn limit(&self, size: Any<'_, '_>, most: usize) -> Object {
+        let operand = self.0.operand(size)?;
+        self.record(size.py(), &mut |step| {
+            step.k.limit(operand, most);
+            step.none()
+        })
+    }
+
     /// A number among these: the first one, unless `with_parameter` or `Device.tune` chooses another.
     fn parameter(&self, py: Python<'_>, name: &str, values: Vec<usize>) -> Object {
         self.record(py, &mut |step| step.k.parameter(name, &values).into_py_any(step.py))
@@ -170,6 +198,22 @@ impl PyLang {
     fn scratch(&self, name: &str, shape: Any<'_, '_>, dtype: DTypeArg) -> Object {
         let dtype = dtype.or(DType::F32);
         self.declare(shape, &mut |step, shape| step.k.scratch(name, shape, dtype))
+    }
+
+    /// Look-back across groups, for so many tiles: each group gets the combination of all tiles before its own, by an associative
+    /// and commutative operation on a dtype of 32 or 64 bits. `help(zyx.lang.LookBack)` has an example.
+    fn look_back(&self, name: &str, op: &str, dtype: DTypeArg, tiles: Any<'_, '_>) -> Object {
+        let (op, dtype, operand) = (operation(op)?, dtype.or(DType::F32), self.0.operand(tiles)?);
+        self.record(tiles.py(), &mut |step| {
+            PyLookBack::give(step, &step.k.look_back(name, op, dtype, operand))
+        })
+    }
+
+    /// A queue of integers from 0 to 2^30 - 1 that groups share, with so many slots. Each slot is used once. `help(zyx.lang.Queue)`
+    /// has an example.
+    fn queue(&self, name: &str, capacity: Any<'_, '_>) -> Object {
+        let operand = self.0.operand(capacity)?;
+        self.record(capacity.py(), &mut |step| PyQueue::give(step, &step.k.queue(name, operand)))
     }
 
     /// Runs the function once for each point of a space, in any order and at the same time.
@@ -226,8 +270,8 @@ impl PyLang {
             }
             let last = step.k.fold(span, init, |before, i| {
                 let mut new = before.clone();
-                let state = state(&before).ok();
-                step.call(f, state, &[i], &mut |found| {
+                let state = state(&before).and_then(|state| step.arguments(Some(state), &[i]));
+                step.call(f, state, &mut |found| {
                     let found = values(found)?;
                     if found.len() != before.len() {
                         let (n, m) = (found.len(), before.len());

@@ -1,5 +1,6 @@
 //! `zyx.lang.Group`, `Matrix` and `Rows`: what the threads of a group do together.
 
+use super::array::PyArray;
 use super::body::{Kind, PyBody, extents};
 use super::recording::{Recording, Step, operation};
 use crate::dtype::DTypeArg;
@@ -7,7 +8,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use zyx::DType;
-use zyx::kernel::{Group, Matrix, MatrixHandle, Rows, RowsHandle};
+use zyx::kernel::{Array, Group, Matrix, MatrixHandle, Rows, RowsHandle, Val};
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 type Object = PyResult<Py<PyAny>>;
@@ -25,6 +26,14 @@ pub(super) fn of<'k>(step: &Step<'k, '_>) -> PyResult<Group<'k>> {
         step.k.fail("a group, or a matrix of it, is used outside of the body of `k.groups`");
         PyValueError::new_err("a group is used outside of its body")
     })
+}
+
+impl PyGroup {
+    /// The group, in an operation of its recording.
+    pub(super) fn in_step<'k>(self, step: &Step<'k, '_>) -> PyResult<Group<'k>> {
+        step.recording.must_be(step.py, self.0)?;
+        of(step)
+    }
 }
 
 #[pymethods]
@@ -63,6 +72,158 @@ impl PyGroup {
             let one = |i| step.found(value, &[i], Some(dtype));
             let emit = |i, before, after| step.run(emit, &[i, before, after]);
             step.object(of(step)?.scan(op, span, dtype, one, emit))
+        })
+    }
+
+    /// Ranks elements by a digit of 1 to 8 bits, an integer: `emit(i, place)` gets the number of each and its place among all, in
+    /// the order of digits, and of numbers where digits are equal, both `int64`. A step of a radix sort. `digit` runs twice.
+    ///
+    ///     @zyx.kernel
+    ///     def sorted_digits(k):
+    ///         n = k.size("n")
+    ///         x = k.input("x", [n])
+    ///         y = k.output("y", [n], x.dtype)
+    ///
+    ///         @k.groups([1], threads=64)
+    ///         def _(g, _):
+    ///             def emit(i, place):
+    ///                 y[place] = x[i]
+    ///
+    ///             g.rank(n, 4, lambda i: x[i] & 15, emit)
+    ///
+    ///     assert sorted_digits(zyx.tensor([18, 1, 2, 0])).tolist() == [0, 1, 18, 2]
+    fn rank(&self, span: Any<'_, '_>, bits: u32, digit: Any<'_, '_>, emit: Any<'_, '_>) -> Object {
+        let span = self.0.span(span)?;
+        self.0.record(digit.py(), &mut |step| {
+            let digit = |i| step.found(digit, &[i], Some(DType::I64));
+            of(step)?.rank(span, bits, digit, |i, place| step.run(emit, &[i, place]));
+            step.none()
+        })
+    }
+
+    /// Appends the numbers of a range for which a condition holds to a list that groups share, and whose length is in `counter`, an
+    /// array of one integer: `emit(i, place)` gets each number and its place, both `int64`. Groups come in any order.
+    ///
+    ///     @zyx.kernel
+    ///     def positive(k):
+    ///         n = k.size("n")
+    ///         x = k.input("x", [n])
+    ///         count = k.output_filled("count", [1], "int32")
+    ///         y = k.output_filled("y", [n], x.dtype)
+    ///
+    ///         @k.groups([n.div_ceil(1000)])
+    ///         def _(g, group):
+    ///             def emit(i, place):
+    ///                 y[place] = x[i]
+    ///
+    ///             first = group * 1000
+    ///             g.append(count, (first, n.minimum(first + 1000)), lambda i: x[i] > 0, emit)
+    ///
+    ///     count, y = positive(zyx.tensor([3, -1, 4]))
+    ///     assert count.tolist() == [2] and y.tolist() == [3, 4, 0]
+    fn append(
+        &self,
+        counter: &PyArray,
+        span: Any<'_, '_>,
+        condition: Any<'_, '_>,
+        emit: Any<'_, '_>,
+    ) -> Object {
+        let span = self.0.span(span)?;
+        self.0.record(emit.py(), &mut |step| {
+            let condition = |i| step.found(condition, &[i], Some(DType::Bool));
+            let emit = |i, place| step.run(emit, &[i, place]);
+            of(step)?.append(&counter.in_step(step)?, span, condition, emit);
+            step.none()
+        })
+    }
+
+    /// Permutes `n` values: `value(i)` gives that of each place, `source(i)` the place that a place takes its value from, and
+    /// `emit(i, x)` gets each place, `int64`, with the value that it took: 0 where the source is no place. A transposition:
+    ///
+    ///     @zyx.kernel
+    ///     def transposed(k):
+    ///         x = k.input("x", [16, 16])
+    ///         y = k.output("y", [16, 16], x.dtype)
+    ///
+    ///         @k.groups([1])
+    ///         def _(g, _):
+    ///             def emit(i, value):
+    ///                 y[i // 16, i % 16] = value
+    ///
+    ///             g.exchange(256, x.dtype, lambda i: x[i // 16, i % 16], lambda i: i % 16 * 16 + i // 16, emit)
+    ///
+    ///     x = zyx.arange(256).reshape(16, 16)
+    ///     assert transposed(x).tolist() == x.t().tolist()
+    fn exchange(
+        &self,
+        n: usize,
+        dtype: DTypeArg,
+        value: Any<'_, '_>,
+        source: Any<'_, '_>,
+        emit: Any<'_, '_>,
+    ) -> Object {
+        let dtype = dtype.or(DType::F32);
+        self.0.record(value.py(), &mut |step| {
+            let value = |i| step.found(value, &[i], Some(dtype));
+            let source = |i| step.found(source, &[i], Some(DType::I64));
+            of(step)?.exchange(n, dtype, value, source, |i, x| step.run(emit, &[i, x]));
+            step.none()
+        })
+    }
+
+    /// Runs a step for each number of a range with tiles of shared storage. `load(step, *at)` gives an element of a tile, or a
+    /// tuple with one of each of several; `compute(step, *tiles)` uses them. While a step computes, the elements of a later one
+    /// are on their way; there is storage for `stages` steps. `load` runs several times.
+    ///
+    ///     @zyx.kernel
+    ///     def products(k):
+    ///         rows, cols = k.sizes("rows", "cols")
+    ///         x, w = k.input("x", [rows, cols]), k.input("w", [rows, cols])
+    ///         y = k.output("y", [rows], x.dtype)
+    ///
+    ///         @k.groups([rows], threads=64)
+    ///         def _(g, row):
+    ///             sum = k.var(0, x.dtype)
+    ///
+    ///             def load(step, i):
+    ///                 at = row, step * 256 + i
+    ///                 return x.at_or(at, 0), w.at_or(at, 0)
+    ///
+    ///             def compute(step, x, w):
+    ///                 sum.set(sum.get() + g.reduce("add", 256, lambda i: x[i] * w[i]))
+    ///
+    ///             g.pipeline(2, cols.div_ceil(256), 256, load, compute)
+    ///             y[row] = sum.get()
+    ///
+    ///     assert products(zyx.ones(2, 300), zyx.ones(2, 300)).tolist() == [300, 300]
+    fn pipeline(
+        &self,
+        stages: usize,
+        span: Any<'_, '_>,
+        shape: Any<'_, '_>,
+        load: Any<'_, '_>,
+        compute: Any<'_, '_>,
+    ) -> Object {
+        let (span, extents) = (self.0.span(span)?, extents(shape)?);
+        self.0.record(load.py(), &mut |step| {
+            let load = |number: Val<'_>, at: &[Val<'_>]| {
+                let mut found = Vec::new();
+                step.call(load, step.arguments(None, &[&[number], at].concat()), &mut |elements| {
+                    for element in step.recording.operands(elements)? {
+                        found.push(step.typed(element, None)?);
+                    }
+                    Ok(())
+                });
+                found
+            };
+            let compute = |number: Val<'_>, tiles: &[Array<'_>]| {
+                let tiles = [step.object(number)]
+                    .into_iter()
+                    .chain(tiles.iter().map(|tile| step.array(tile)));
+                step.call(compute, tiles.collect(), &mut |_| Ok(()));
+            };
+            of(step)?.pipeline_of(stages, span, &extents, &load, &compute);
+            step.none()
         })
     }
 

@@ -1,11 +1,12 @@
 //! Kernels of programs in Python: `zyx.kernel` and `zyx.lang`; `python/zyx/_kernel.py` is the decorator.
 //!
 //! A kernel is a function of Python that is run once for each device and each combination of dtypes; what it records with
-//! the objects of [`body`], [`value`], [`array`] and [`group`] is a [`Kernel`] of Rust. [`recording`] is how they record.
+//! the objects of [`body`], [`value`], [`array`], [`group`] and [`progress`] is a [`Kernel`] of Rust. [`recording`] is how they record.
 
 mod array;
 mod body;
 mod group;
+mod progress;
 mod recording;
 mod value;
 
@@ -251,7 +252,17 @@ impl PyKernel {
         detached(tensors.py(), || self.0.check(&inputs))
     }
 
-    fn text(
+    #[staticmethod]
+    fn from_text(py: Python<'_>, text: &str) -> PyResult<PyKernel> {
+        caught(py, || Kernel::from_text(text)).map(PyKernel)
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn to_text(
         &self,
         py: Python<'_>,
         dtypes: Vec<DTypeArg>,
@@ -289,6 +300,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     lang.add_class::<group::PyGroup>()?;
     lang.add_class::<group::PyMatrix>()?;
     lang.add_class::<group::PyRows>()?;
+    lang.add_class::<progress::PyLookBack>()?;
+    lang.add_class::<progress::PyQueue>()?;
     lang.add_class::<PyKernelGradient>()?;
     module.add("_lang", lang)
 }

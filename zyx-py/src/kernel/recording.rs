@@ -251,11 +251,19 @@ pub(super) struct Step<'k, 'py> {
 }
 
 impl<'k> Step<'k, '_> {
+    /// Arguments of a function of Python: an object, if there is one, and values.
+    pub(super) fn arguments(
+        &self,
+        first: Option<Py<PyAny>>,
+        values: &[Val<'k>],
+    ) -> PyResult<Vec<Py<PyAny>>> {
+        let values = values.iter().map(|value| self.object(*value));
+        first.map(Ok).into_iter().chain(values).collect()
+    }
+
     /// Values as a tuple of Python.
     pub(super) fn objects(&self, values: &[Val<'k>]) -> PyResult<Py<PyAny>> {
-        let objects = values.iter().map(|value| self.object(*value));
-        let objects = objects.collect::<PyResult<Vec<_>>>()?;
-        Ok(PyTuple::new(self.py, objects)?.into_any().unbind())
+        Ok(PyTuple::new(self.py, self.arguments(None, values)?)?.into_any().unbind())
     }
 
     /// A value as an object of Python.
@@ -305,26 +313,18 @@ impl<'k> Step<'k, '_> {
         }
     }
 
-    /// Calls a function of Python for what it records, with an object, if there is one, and values; `use_result` is given
-    /// what it returns. An exception is kept until the end of this step.
+    /// Calls a function of Python for what it records; `use_result` is given what it returns. An exception is kept until the
+    /// end of this step.
     pub(super) fn call(
         &self,
         f: &Bound<'_, PyAny>,
-        first: Option<Py<PyAny>>,
-        values: &[Val<'k>],
+        arguments: PyResult<Vec<Py<PyAny>>>,
         use_result: &mut dyn FnMut(&Bound<'_, PyAny>) -> PyResult<()>,
     ) {
         if self.k.has_failed() {
             return;
         }
-        let called = || {
-            let mut arguments: Vec<Py<PyAny>> = first.into_iter().collect();
-            for &value in values {
-                arguments.push(self.object(value)?);
-            }
-            f.call1(PyTuple::new(self.py, arguments)?)
-        };
-        let result = called();
+        let result = arguments.and_then(|arguments| f.call1(PyTuple::new(self.py, arguments)?));
         self.k.set_site(Some(self.site.clone()));
         if let Err(error) = result.and_then(|found| use_result(&found)) {
             self.k.fail(format_args!("a function raised an exception: {error}"));
@@ -334,7 +334,7 @@ impl<'k> Step<'k, '_> {
 
     /// Calls a function of values for what it records.
     pub(super) fn run(&self, f: &Bound<'_, PyAny>, values: &[Val<'k>]) {
-        self.call(f, None, values, &mut |_| Ok(()));
+        self.call(f, self.arguments(None, values), &mut |_| Ok(()));
     }
 
     /// The value that a function of values gives; a number takes this dtype, if there is one.
@@ -345,7 +345,7 @@ impl<'k> Step<'k, '_> {
         dtype: Option<DType>,
     ) -> Val<'k> {
         let mut found = None;
-        self.call(f, None, values, &mut |object| {
+        self.call(f, self.arguments(None, values), &mut |object| {
             found = Some(self.value(object, dtype)?);
             Ok(())
         });
