@@ -32,7 +32,7 @@ bound() {
     if [ -n "$value" ] && awk -v x="$value" -v most="$2" 'BEGIN { exit !(x + 0 <= most + 0) }'; then
         echo "ok      $workload $1: $value $3, at most $2"
     else
-        echo "FAILED  $workload $1: ${value:-no number} $3, at most $2"
+        echo "FAILED  $workload $1: ${value:-no number} $3, at most $2; all of it: $line"
         status=1
     fi
 }

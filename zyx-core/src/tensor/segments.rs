@@ -7,7 +7,7 @@
 
 use super::{Kernel, Tensor};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{Op, UpdateOrder};
 use crate::hal::Caps;
 use crate::ops::BinaryOp;
@@ -30,8 +30,8 @@ const PLACE: f64 = 0.016;
 /// How much slower updates in order have to be.
 const WORTH: f64 = 1.2;
 const MOVED: f64 = 0.005;
-/// Fewest rows of a tile, a power of two.
-const LEAST_TILE: usize = 64;
+/// Fewest rows of a tile.
+const MIN_TILE: usize = 64;
 
 /// The kernels of an operation: of tiles whose rows are gathered, of tiles of sorted rows, and of places.
 struct Kernels {
@@ -87,6 +87,7 @@ impl Tensor {
             }
             _ => return None,
         };
+        debug_assert!(!matches!(y, Err(Error::Kernel(_))), "{y:?}");
         let y = y.ok()?;
         if op != BinaryOp::Add {
             return Some(y);
@@ -136,7 +137,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let n = updates.shape()[0];
         // As many parts of a segment as rows of a tile, at most: both are combined one after the other.
-        let tile = n.isqrt().next_power_of_two().max(LEAST_TILE);
+        let tile = n.isqrt().next_power_of_two().max(MIN_TILE);
         let ends = pairs.ends_of_places(self.shape()[0]);
         let place = pairs.combine(BinaryOp::Shr, &pairs.constant(Scalar::from(32u64)));
         let place = place.cast(DType::I32);
@@ -144,9 +145,11 @@ impl Tensor {
         let parts = match order {
             Some(order) => {
                 let kernel = kernels.gathered.with_size("tile", tile);
-                kernel.call_all(&[&ends, &place, order, updates])?
+                kernel.call_all(&[&ends, &place, order, self, updates])?
             }
-            None => kernels.sorted.with_size("tile", tile).call_all(&[&ends, &place, updates])?,
+            None => {
+                kernels.sorted.with_size("tile", tile).call_all(&[&ends, &place, self, updates])?
+            }
         };
         let places = kernels.places.with_size("tile", tile);
         places.call(&[&ends, self, &parts[0], &parts[1], &parts[2]])
@@ -292,7 +295,7 @@ mod tests {
                 let kernel = kernel.with_size("tile", 4);
                 let mut inputs = vec![vector(&ends), vector(place)];
                 inputs.extend((!is_sorted).then(|| vector(&order)));
-                inputs.push(matrix(&x));
+                inputs.extend([matrix(&base), matrix(&x)]);
                 let inputs: Vec<&Tensor> = inputs.iter().collect();
                 kernel.check(&inputs).unwrap();
                 let parts = kernel.call_all(&inputs).unwrap();
@@ -310,6 +313,28 @@ mod tests {
                 }
                 assert_eq!(y.to_vec::<f32>().unwrap(), expected, "{op} {is_sorted} {n} {cols}");
             }
+        }
+    }
+
+    /// A long sum of equal numbers, whose errors would add up.
+    #[test]
+    fn long_sums_have_the_error_of_one_addition() {
+        let device = Runtime::default().device("reference").unwrap();
+        let n = 5000;
+        let zeros = vec![0i32; n];
+        let of = |x: &[i32]| Tensor::from_slice(x, [x.len()], &device).unwrap();
+        let matrix = |x: &[f32]| Tensor::from_slice(x, [x.len(), 1], &device).unwrap();
+        for (x, expected) in [(0.1f32, 500.0), (f32::INFINITY, f32::INFINITY), (f32::NAN, f32::NAN)]
+        {
+            let kernels = Kernels::of(BinaryOp::Add);
+            let (ends, base) = (of(&[n as i32]), matrix(&[0.0]));
+            let tiles = kernels.sorted.with_size("tile", 128);
+            let parts = tiles.call_all(&[&ends, &of(&zeros), &base, &matrix(&vec![x; n])]).unwrap();
+            let places = kernels.places.with_size("tile", 128);
+            let y = places.call(&[&ends, &base, &parts[0], &parts[1], &parts[2]]).unwrap();
+            let y = y.to_vec::<f32>().unwrap()[0];
+            let is_near = (y - expected).abs() <= expected * f32::EPSILON;
+            assert!(is_near || y == expected || y.is_nan() && expected.is_nan(), "{y} {expected}");
         }
     }
 }

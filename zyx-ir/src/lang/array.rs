@@ -74,9 +74,9 @@ impl<'k> Array<'k> {
     #[track_caller]
     #[inline(never)]
     pub(super) fn own(k: &'k Lang, space: Space, ty: Type, shape: &[usize]) -> Array<'k> {
-        let len: usize = shape.iter().product();
-        let len = u32::try_from(len.max(1)).unwrap_or_else(|_| {
-            k.fail(format_args!("an array of {len} elements: no device has so much storage"));
+        let len = shape.iter().try_fold(1usize, |len, &x| len.checked_mul(x));
+        let len = len.and_then(|len| u32::try_from(len.max(1)).ok()).unwrap_or_else(|| {
+            k.fail(format_args!("an array of extents {shape:?}: no device has so much storage"));
             1
         });
         Array::of_parts(k, k.emit(|s| s.b.alloc(space, ty, len)), shape)

@@ -1,5 +1,6 @@
 //! Values that the threads of a group give each other.
 
+use super::SMALL;
 use super::group::Group;
 use super::value::Val;
 use crate::dtype::DType;
@@ -54,6 +55,9 @@ impl<'k> Group<'k> {
         emit: impl FnOnce(Val<'k>, Val<'k>),
     ) {
         let k = self.k;
+        if n as u64 > SMALL {
+            return k.fail(format_args!("`exchange` of {n} values: at most {SMALL}"));
+        }
         let value = |i| k.of_program(|| value(i));
         let taken = |i| k.as_index(k.of_program(|| from(i)));
         let emit = |i, x| k.of_program(|| emit(i, x));

@@ -155,8 +155,9 @@ impl Lang {
                 threads.alone = true;
             }
             self.inside(number.lt(total), || {
-                // Not past the last number, which says that divisions of it are of 32 bits.
-                let number = number.minimum(total.maximum(1) - 1);
+                // A bound lets the pass `narrow` divide in 32 bits.
+                let bounded = || number.minimum(total.maximum(1) - 1);
+                let number = if extents.len() > 1 { bounded() } else { number };
                 body(&self.digits(number, extents));
             });
         });
@@ -427,12 +428,13 @@ impl<'k> Group<'k> {
 
     /// As [`Group::scratch`], of elements of a type.
     pub(super) fn scratch_of(self, shape: &[usize], ty: Type) -> Array<'k> {
-        let wanted =
-            Op::Alloc { space: Storage::Shared, len: shape.iter().product::<usize>() as u32 };
+        let len = shape.iter().try_fold(1usize, |len, &x| len.checked_mul(x));
+        let wanted = len.and_then(|len| u32::try_from(len).ok());
+        let wanted = wanted.map(|len| Op::Alloc { space: Storage::Shared, len });
         let free = {
             let State { b, threads, .. } = &mut *self.k.state.borrow_mut();
             threads.as_mut().and_then(|Threads { free, .. }| {
-                let found = free.iter().position(|&x| (b.op(x), b.ty(x)) == (wanted, ty));
+                let found = free.iter().position(|&x| (Some(b.op(x)), b.ty(x)) == (wanted, ty));
                 found.map(|number| free.remove(number))
             })
         };
@@ -467,15 +469,21 @@ impl<'k> Group<'k> {
         }
     }
 
-    /// Accesses of shared storage since the last barrier, and a barrier behind them.
-    #[inline(never)]
-    fn begin_phase(self, what: &str) -> (Touched, Option<Value>) {
+    /// Refuses what only all threads of a group do together where one thread works for itself.
+    #[track_caller]
+    pub(super) fn is_whole(self, what: &str) {
         let alone = self.k.state.borrow().threads.as_ref().is_some_and(|threads| threads.alone);
         if alone {
             self.k.fail(format_args!(
                 "`{what}` is of a whole group, and stands in what one thread does for itself"
             ));
         }
+    }
+
+    /// Accesses of shared storage since the last barrier, and a barrier behind them.
+    #[inline(never)]
+    fn begin_phase(self, what: &str) -> (Touched, Option<Value>) {
+        self.is_whole(what);
         let touched = self.k.state.borrow_mut().group().map(|threads| threads.touched);
         let touched = touched.unwrap_or_default();
         (touched, if touched.is_any() { self.k.meet() } else { None })

@@ -539,8 +539,11 @@ impl Lang {
     #[track_caller]
     pub fn limit<'k>(&'k self, size: impl Operand<'k>, most: usize) {
         let value = self.derived(size, "a limited number").1.value;
-        if let Some(slot) = self.slot_of(value) {
-            self.state.borrow_mut().b.limit(slot, most as i64);
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        match (self.slot_of(value), Val { k: self, value }.literal().map(|x| x.to_i64())) {
+            (Some(slot), _) => self.state.borrow_mut().b.limit(slot, most),
+            (None, Some(x)) if x > most => self.fail(format_args!("{x} is limited to {most}")),
+            _ => {}
         }
     }
 

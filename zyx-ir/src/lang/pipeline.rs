@@ -1,5 +1,6 @@
 //! Loops that load into shared storage what later steps need, while a step computes.
 
+use super::SMALL;
 use super::array::Array;
 use super::control::{Carried, Span};
 use super::group::Group;
@@ -8,6 +9,8 @@ use crate::dtype::DType;
 
 /// Most elements of a tile that a thread holds between their load and their store.
 const MAX_HELD: usize = 32;
+/// Most stages: the loads of each but the first are recorded one after the other.
+const MAX_STAGES: usize = 16;
 
 /// The steps of a pipeline: how many buffers they share and how a thread fills one.
 pub(super) struct Stages<'f, 'k> {
@@ -96,10 +99,13 @@ impl<'k> Group<'k> {
         compute: &dyn Fn(Val<'k>, &[Array<'k>]),
     ) {
         let k = self.k;
-        if stages == 0 {
-            return k.fail("a `pipeline` has one stage or more");
+        if !(1..=MAX_STAGES).contains(&stages) {
+            return k.fail(format_args!("a `pipeline` has 1 to {MAX_STAGES} stages, not {stages}"));
         }
-        let numel = shape.iter().product::<usize>();
+        let numel = shape.iter().try_fold(1usize, |numel, &x| numel.checked_mul(x));
+        let Some(numel) = numel.filter(|&numel| numel as u64 <= SMALL) else {
+            return k.fail(format_args!("a tile of {shape:?} elements: at most {SMALL}"));
+        };
         let extents: Vec<Val<'k>> = shape.iter().map(|&x| k.index(x as i64)).collect();
         let mut dtypes: Vec<DType> = Vec::new();
         // Recorded once for the dtypes, and never run.
@@ -109,6 +115,17 @@ impl<'k> Group<'k> {
                 dtypes = element(step, &at).iter().map(|x| x.dtype()).collect();
             });
         });
+        if dtypes.is_empty() {
+            return k.fail("`load` of a `pipeline` gives no value");
+        }
+        let element = |step, at: &[Val<'k>]| {
+            let values = element(step, at);
+            let same = values.iter().map(|x| x.dtype()).eq(dtypes.iter().copied());
+            if !same && !k.has_failed() {
+                k.fail("`load` of a `pipeline` gives values of other dtypes than at first, or another number of them");
+            }
+            values
+        };
         let turns = numel.div_ceil(self.threads());
         let number = self.number().filter(|_| stages > 1 && turns * dtypes.len() <= MAX_HELD);
         let count = if number.is_some() { stages } else { 1 };

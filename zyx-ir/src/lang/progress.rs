@@ -119,7 +119,8 @@ impl<'k> LookBack<'k> {
     /// The number of the tile that the group works on. Tickets are given in order, so the groups of all tiles before it
     /// have started.
     #[track_caller]
-    pub fn ticket(&self, _: Group<'k>) -> Val<'k> {
+    pub fn ticket(&self, group: Group<'k>) -> Val<'k> {
+        group.is_whole("ticket");
         let zero = self.words.k.index(0);
         self.words.fetch(Add, [zero, zero, self.tiles], 1).cast(DType::I64)
     }
@@ -295,7 +296,8 @@ impl<'k> Queue<'k> {
 
     /// Takes an item; gives -1 if there is none. All threads of the group get it.
     #[track_caller]
-    pub fn pop(&self, _: Group<'k>) -> Val<'k> {
+    pub fn pop(&self, group: Group<'k>) -> Val<'k> {
+        group.is_whole("pop");
         let k = self.slots.k;
         let pop = || {
             let (item, looks) = (k.var(k.value(-1, DType::I32)), k.var(k.value(0, DType::I32)));

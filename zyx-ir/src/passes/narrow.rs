@@ -5,7 +5,7 @@
 //! wrap, and each op gives the same number in either width. Arguments, constants and counters of
 //! loops are converted where they are defined (loops stay as they are, so that other passes know
 //! them), and so is the smaller or larger of a wide number and a bound; what is needed as `i64` after all is converted back. Accesses take `i32` indices.
-//! [`with_loops`], for emitters, leaves nothing but arguments to be converted: loops count in `i32`.
+//! With [`with_loops`], for emitters, loops count in `i32`.
 
 use super::rebuild::Rebuild;
 use super::{Pass, Site};
@@ -36,8 +36,8 @@ fn any(kernel: &Kernel) -> bool {
     })
 }
 
-/// Which values can be held in 32 bits, loops included or only their counters; and which others are computed so, and
-/// converted back at once, because they are lengths that must be known at launch.
+/// The values that can be held in 32 bits, loops included or only their counters; and lengths of bound loops that are computed
+/// in 32 bits and converted back where they are defined, since they must be known at launch.
 fn small(kernel: &Kernel, loops: bool) -> [Vec<bool>; 2] {
     let ranges = Ranges::of(kernel);
     let [mut small, mut converted] = [0; 2].map(|_| vec![false; kernel.ops().len()]);
@@ -54,7 +54,7 @@ fn small(kernel: &Kernel, loops: bool) -> [Vec<bool>; 2] {
             Op::Const { .. } | Op::Var { .. } | Op::Loop { .. } | Op::Lanes => true,
             Op::Cast { x } => kernel.ty(x).dtype.is_int() && kernel.ty(x).dtype.bits() <= 32,
             Op::Unary { op, .. } => all && matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not),
-            // What bounds a wide number is converted where it does.
+            // The result is converted, whatever the operands.
             Op::Binary { op: BinaryOp::Min | BinaryOp::Max, .. } => true,
             // By more than 31 bits only wide numbers are shifted.
             Op::Binary { op: BinaryOp::Shl | BinaryOp::Shr, y, .. } => {
@@ -255,7 +255,7 @@ mod tests {
         }
     }
 
-    /// A bound makes a wide number narrow.
+    /// The minimum of a wide number and a bound is narrow.
     #[test]
     fn what_follows_a_bound_is_narrow() {
         let kernel: Kernel = "kernel k

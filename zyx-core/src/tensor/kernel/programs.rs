@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What was recorded, and what for.
+/// A recorded kernel, with the device and dtypes it was recorded for.
 #[derive(Clone)]
 pub(super) struct Known {
     /// As a weak handle: kernels keep no device open.

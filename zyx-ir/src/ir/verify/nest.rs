@@ -156,13 +156,43 @@ pub(super) fn flow(
     Ok(())
 }
 
-/// For each value whether local iterations of one group may see different ones. Atomics and shuffles
-/// are taken to differ, and so is what a register holds that some iterations alone store to, or different values; a plain
+/// For each op whether it is a register that may be loaded before it is stored to: all but those of one element whose first
+/// access is a store in the region of the register.
+fn not_initialized(kernel: &Kernel) -> Vec<bool> {
+    let mut unknown = vec![false; kernel.ops().len()];
+    let mut regions: Vec<Value> = Vec::new();
+    // Registers without an access so far, and their regions.
+    let mut fresh: Vec<(Value, Option<Value>)> = Vec::new();
+    for (value, op, _) in kernel.iter() {
+        match op {
+            Op::Alloc { space: Space::Register, len } => {
+                unknown[value.idx()] = true;
+                if len == 1 {
+                    fresh.push((value, regions.last().copied()));
+                }
+            }
+            Op::Loop { .. } | Op::If { .. } => regions.push(value),
+            Op::End { .. } => _ = regions.pop(),
+            _ => {}
+        }
+        for x in op.operands() {
+            let Some(at) = fresh.iter().position(|register| register.0 == x) else { continue };
+            let (register, region) = fresh.swap_remove(at);
+            let is_store = matches!(op, Op::Store { buf, index, .. }
+                if buf == register && !matches!(kernel.op(index), Op::Guard { .. }));
+            unknown[register.idx()] = !(is_store && region == regions.last().copied());
+        }
+    }
+    unknown
+}
+
+/// For each value whether local iterations of one group may see different ones. Results of atomics and shuffles are taken to
+/// differ, and the contents of a register that may not be initialised, or that some iterations alone store to, or different values; a plain
 /// load at an index that all share gives all the same, or else is a race.
 pub(super) fn divergence(kernel: &Kernel) -> Vec<bool> {
     let n = kernel.ops().len();
-    // Of registers, whether contents differ; of loops, whether iterations leave them apart.
-    let (mut divergent, mut apart) = (vec![false; n], vec![false; n]);
+    // For registers, whether contents differ; for loops, whether iterations leave at different times.
+    let (mut divergent, mut apart) = (vec![false; n], not_initialized(kernel));
     let is_register = |buf| matches!(kernel.op(buf), Op::Alloc { space: Space::Register, .. });
     loop {
         let mut found = false;

@@ -337,6 +337,15 @@ fn registers_hold_the_same_where_all_iterations_store_the_same() {
     ] {
         assert_eq!(broken(&kernel(apart)).0, Rule::Flow, "{apart}");
     }
+    // What no store initialised differs from thread to thread.
+    let first = "%o0 store %r[%z], %z : i64\n";
+    for unknown in ["", "%d lt %v, %n : bool\n%q if %d\n%o1 store %r[%z], %n : i64\n%g end %q"] {
+        let body = kernel(unknown).replace(first, "");
+        assert!(!body.contains("%o0"), "{body}");
+        assert_eq!(broken(&body).0, Rule::Flow, "{body}");
+    }
+    let several = kernel("").replace("register 1", "register 2");
+    assert_eq!(broken(&several).0, Rule::Flow, "{several}");
 }
 
 #[test]
