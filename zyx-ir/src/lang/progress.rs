@@ -26,8 +26,8 @@ const PUBLISHED: u32 = 1 << HALF;
 /// the second-level cache of an H200), so the fallback runs where the promise is broken.
 const PROMISED_READS: usize = 1 << 16;
 
-/// The same where nothing is promised: some 45 us, about ten times as long as the fallback takes for a tile of 16 KiB. Few enough for
-/// drivers that end loops after 2^16 iterations.
+/// The same where nothing is promised, or drivers end loops after 2^16 iterations: some 45 us, about ten times as long as the
+/// fallback takes for a tile of 16 KiB.
 const READS: usize = 64;
 
 /// Kinds of published combinations: of a tile, and of all tiles up to it.
@@ -332,5 +332,7 @@ impl<'k> Queue<'k> {
 
 /// Reads of a word that another group is to write.
 fn reads(k: &Lang) -> usize {
-    if k.caps().progress == Progress::Occupancy { PROMISED_READS } else { READS }
+    let caps = k.caps();
+    let is_promised = caps.progress == Progress::Occupancy && caps.max_iterations == 0;
+    if is_promised { PROMISED_READS } else { READS }
 }

@@ -245,3 +245,23 @@ fn a_queue_takes_no_numbers_that_do_not_fit() {
         assert_eq!(found[1], [SMALL as f64 + 5.0]);
     }
 }
+
+/// No wait is longer than the loops that a driver runs, whatever it promises.
+#[test]
+fn waits_are_shorter_than_the_loops_of_a_driver() {
+    let silent: Silent = |tile| tile.lt(0);
+    for max_iterations in [0, 65_000] {
+        let mut caps = super::tests::gpu(64, 0);
+        (caps.progress, caps.max_iterations) = (Progress::Occupancy, max_iterations);
+        let write = scan_by(64, Add, true, silent);
+        let recorded = record("scan", &setting(&caps, &[DType::F32]), write).unwrap();
+        let kernel = recorded.kernel();
+        let longest = kernel.iter().filter_map(|(_, op, _)| match op {
+            crate::ir::Op::Loop { len, .. } => kernel.constant(len).map(|n| n.to_i64() as u64),
+            _ => None,
+        });
+        let longest = longest.max().unwrap();
+        assert!(max_iterations == 0 || longest < max_iterations / 100, "{longest}");
+        assert!(max_iterations > 0 || longest > 65_000, "{longest}");
+    }
+}
