@@ -1,7 +1,7 @@
 //! Look-back and queues, on devices of many kinds, with groups in many orders.
 
 use super::progress::{PREFIX, TILE};
-use super::tests::{devices, run, setting};
+use super::tests::{devices, gpu, run, setting};
 use super::*;
 use crate::caps::Progress;
 use crate::ir::interp::Options;
@@ -251,13 +251,13 @@ fn a_queue_takes_no_numbers_that_do_not_fit() {
 fn waits_are_shorter_than_the_loops_of_a_driver() {
     let silent: Silent = |tile| tile.lt(0);
     for max_iterations in [0, 65_000] {
-        let mut caps = super::tests::gpu(64, 0);
+        let mut caps = gpu(64, 0);
         (caps.progress, caps.max_iterations) = (Progress::Occupancy, max_iterations);
         let write = scan_by(64, Add, true, silent);
         let recorded = record("scan", &setting(&caps, &[DType::F32]), write).unwrap();
         let kernel = recorded.kernel();
         let longest = kernel.iter().filter_map(|(_, op, _)| match op {
-            crate::ir::Op::Loop { len, .. } => kernel.constant(len).map(|n| n.to_i64() as u64),
+            Op::Loop { len, .. } => kernel.constant(len).map(|n| n.to_i64() as u64),
             _ => None,
         });
         let longest = longest.max().unwrap();
