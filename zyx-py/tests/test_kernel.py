@@ -1139,7 +1139,7 @@ def test_other_mistakes():
     fails(group(lambda k, g, x: g.exchange(3, "int32", lambda i: x[i], lambda i: i, print)), zyx.KernelError, "f32")
     fails(group(lambda k, g, x: g.exchange(3, "f32", lambda i: x[i], lambda i: "3", print)), TypeError, "'str' object is no value")
     fails(group(lambda k, g, x: g.exchange(1 << 40, "f32", lambda i: x[i], lambda i: i, print)), zyx.KernelError, "no device has so much")
-    fails(group(lambda k, g, x: g.pipeline(0, 3, 3, lambda step, i: x[i], print)), zyx.KernelError, "one stage or more")
+    fails(group(lambda k, g, x: g.pipeline(0, 3, 3, lambda step, i: x[i], print)), zyx.KernelError, "1 to 16 stages")
     fails(group(lambda k, g, x: g.pipeline(2, 3, 3, lambda step, i: 0, print)), TypeError, r"k\.value")
     fails(group(lambda k, g, x: g.pipeline(2, 3, [k.index(3)], lambda step, i: x[i], print)), TypeError, "numbers of Python")
     with pytest.raises(TypeError, match="callable"):

@@ -56,7 +56,7 @@ impl<'k> Group<'k> {
     ) {
         let k = self.k;
         if n as u64 > SMALL {
-            return k.fail(format_args!("`exchange` of {n} values: at most {SMALL}"));
+            return k.fail(format_args!("`exchange` of {n} values: no device has so much storage"));
         }
         let value = |i| k.of_program(|| value(i));
         let taken = |i| k.as_index(k.of_program(|| from(i)));

@@ -195,7 +195,7 @@ fn mistakes_in_pipelines_are_told() {
         let stages = k.parameter("stages", &[0]);
         k.groups([1], 64, |g, _| g.pipeline(stages, 4, [8], |_, [i]| x.at(i), |_, _| {}));
     });
-    assert!(error.reason.contains("one stage or more"), "{error}");
+    assert!(error.reason.contains("1 to 16 stages"), "{error}");
     let error = fails(&|k| {
         let x = k.input("x", [k.size("n")]);
         k.groups([1], 64, |g, _| {
