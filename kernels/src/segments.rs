@@ -21,7 +21,7 @@ struct Total<'k> {
     k: &'k Lang,
     op: BinaryOp,
     value: Var<'k>,
-    /// What rounding added to a float sum.
+    /// The rounding error of a float sum.
     error: Option<Var<'k>>,
 }
 

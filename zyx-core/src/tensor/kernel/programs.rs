@@ -105,7 +105,7 @@ pub(super) struct Call {
 }
 
 impl Kernel {
-    /// The kernel as it is recorded for a device and dtypes.
+    /// The recorded kernel for a device and dtypes.
     #[track_caller]
     pub(super) fn recorded(
         &self,

@@ -337,7 +337,7 @@ fn registers_hold_the_same_where_all_iterations_store_the_same() {
     ] {
         assert_eq!(broken(&kernel(apart)).0, Rule::Flow, "{apart}");
     }
-    // What no store initialised differs from thread to thread.
+    // Uninitialised registers differ from thread to thread.
     let first = "%o0 store %r[%z], %z : i64\n";
     for unknown in ["", "%d lt %v, %n : bool\n%q if %d\n%o1 store %r[%z], %n : i64\n%g end %q"] {
         let body = kernel(unknown).replace(first, "");
