@@ -160,6 +160,11 @@ fn cases() -> Vec<(String, Spec)> {
     for n in [16, 32, 64, 100, 128, 256, 384, 512, 1000, 1024, 2048] {
         add(format!("square {n}"), product(DType::F32, [n; 3], false, false));
     }
+    for (name, ta, tb) in
+        [("nn", false, false), ("nt", false, true), ("tn", true, false), ("tt", true, true)]
+    {
+        add(format!("layout {name} 1024"), product(DType::F32, [1024; 3], ta, tb));
+    }
     add("bmm 16x256".into(), batched(16, [256; 3], false, false));
     add("attention qk 32x[256x256x32] nt".into(), batched(32, [256, 256, 32], false, true));
     add("attention av 32x[256x32x256]".into(), batched(32, [256, 32, 256], false, false));

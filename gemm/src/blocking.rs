@@ -57,6 +57,9 @@ const END_CYCLES: f64 = 30.0;
 const BYTES_END_CYCLES: f64 = 90.0;
 const REGISTERS_END_CYCLES: f64 = 300.0;
 
+/// Elements of a page.
+const PAGE: usize = 1024;
+
 /// Bytes of partial results when k is split over threads.
 const PARTIAL_BYTES: usize = 64 << 20;
 
@@ -315,7 +318,10 @@ fn pack_b(layout: &Layout) -> f64 {
     }
     match layout.mode_b {
         ModeB::Direct => 0.5,
-        ModeB::Runs if layout.pieces.len() as f64 <= 1.1 * vectors as f64 => 2.5,
+        ModeB::Runs if layout.pieces.len() as f64 <= 1.1 * vectors as f64 => {
+            // Steps that lie in different pages come from L3.
+            if layout.k_b.step.unsigned_abs() >= PAGE { 6.0 } else { 2.5 }
+        }
         ModeB::Runs => 8.0,
         ModeB::Transposed => 6.0,
         ModeB::Scattered => 1.5 * layout.tile.lanes as f64,

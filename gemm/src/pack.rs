@@ -390,8 +390,9 @@ pub(super) unsafe fn strips<S: Load<E>, E: Element>(p: &Rows<'_, S::Elem>) {
                 _ => 1,
             };
             if run >= end - start && end - start <= S::LANES {
+                let whole = run >= S::LANES;
                 // SAFETY: the rows are adjacent, and the strip inside the destination.
-                unsafe { strip_steps::<S, E>(p, steps.clone(), start, end - start) };
+                unsafe { strip_steps::<S, E>(p, steps.clone(), start, end - start, whole) };
                 continue;
             }
             for k in steps.clone() {
@@ -407,13 +408,16 @@ pub(super) unsafe fn strips<S: Load<E>, E: Element>(p: &Rows<'_, S::Elem>) {
 }
 
 /// Packs some steps of the strip of `rows` adjacent rows from `m` on, no more than a vector, and
-/// fetches as many steps behind them, which lie in other pages.
+/// fetches as many steps behind them, which lie in other pages. Vectors are loaded `whole` where A
+/// has so many adjacent rows, and stored whole up to the end of the strip: parts of vectors go
+/// through memory on processors without masks.
 #[inline(always)]
 unsafe fn strip_steps<S: Load<E>, E: Element>(
     p: &Rows<'_, S::Elem>,
     steps: Range<usize>,
     m: usize,
     rows: usize,
+    whole: bool,
 ) {
     let src = p.src.cast::<E>().wrapping_offset(p.m_offsets.at(p.m0 + m));
     let dst = p.dst.wrapping_add(m * p.row_stride);
@@ -421,9 +425,15 @@ unsafe fn strip_steps<S: Load<E>, E: Element>(
         let next = p.k0 + (k + STRIP_STEPS).min(p.k - 1);
         prefetch(src.wrapping_offset(p.k_offsets.at(next)));
         let from = src.wrapping_offset(p.k_offsets.at(p.k0 + k));
-        // SAFETY: the caller passes rows of A and room for them.
+        let to = dst.wrapping_add(k * rows);
+        // SAFETY: the caller passes rows of A, and room for them; a vector stored whole ends inside the strip.
         unsafe {
-            S::store_first(dst.wrapping_add(k * rows), rows, S::load_first_from(from, rows));
+            let x = if whole { S::load_from(from) } else { S::load_first_from(from, rows) };
+            if k * rows + S::LANES <= p.k * rows {
+                S::store(to, x);
+            } else {
+                S::store_first(to, rows, x);
+            }
         }
     }
 }
