@@ -78,21 +78,11 @@ impl Entry {
 pub fn evaluate(kernel: &Kernel, value: Value, vars: &[u64]) -> Option<Scalar> {
     let mut known: Vec<Option<Scalar>> = Vec::with_capacity(value.idx() + 1);
     for (_, op, ty) in kernel.iter().take(value.idx() + 1) {
-        let get = |v: Value| known[v.idx()];
         let result = match op {
-            _ if ty.is_vector() => None,
-            Op::Const { bits } => Some(Scalar::from_bits(ty.dtype, bits)),
-            Op::Var { slot } => {
+            Op::Var { slot } if !ty.is_vector() => {
                 vars.get(slot as usize).map(|&bits| Scalar::from_bits(ty.dtype, bits))
             }
-            Op::Unary { op, x } => get(x).map(|x| op.eval(x)),
-            Op::Binary { op, x, y } => get(x).zip(get(y)).map(|(x, y)| op.eval(x, y)),
-            Op::Ternary { op, x, y, z } => {
-                get(x).zip(get(y)).zip(get(z)).map(|((x, y), z)| op.eval(x, y, z))
-            }
-            Op::Cast { x } => get(x).map(|x| x.cast(ty.dtype)),
-            Op::Bitcast { x } => get(x).map(|x| x.bitcast(ty.dtype)),
-            _ => None,
+            _ => op.eval(ty, |v| known[v.idx()]),
         };
         known.push(result);
     }

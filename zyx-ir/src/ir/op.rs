@@ -2,6 +2,7 @@
 
 use crate::dtype::DType;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::scalar::Scalar;
 use std::fmt;
 
 /// A value is the index of the op that defines it.
@@ -253,6 +254,20 @@ impl Op {
             Op::Mma { a, b, c, .. } => three(a, b, c),
         };
         values.into_iter().take(n)
+    }
+
+    /// What an operation on scalars of this type gives, where its operands are known.
+    pub fn eval(self, ty: Type, get: impl Fn(Value) -> Option<Scalar>) -> Option<Scalar> {
+        match self {
+            _ if ty.is_vector() => None,
+            Op::Const { bits } => Some(Scalar::from_bits(ty.dtype, bits)),
+            Op::Unary { op, x } => Some(op.eval(get(x)?)),
+            Op::Binary { op, x, y } => Some(op.eval(get(x)?, get(y)?)),
+            Op::Ternary { op, x, y, z } => Some(op.eval(get(x)?, get(y)?, get(z)?)),
+            Op::Cast { x } => Some(get(x)?.cast(ty.dtype)),
+            Op::Bitcast { x } => Some(get(x)?.bitcast(ty.dtype)),
+            _ => None,
+        }
     }
 
     /// The same op on operands replaced by `map`.

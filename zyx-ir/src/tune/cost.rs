@@ -6,78 +6,94 @@
 //! condition on data holds, and else not at all, are for exceptions and count as left out.
 
 use crate::caps::Caps;
+use crate::dtype::DType;
 use crate::ir::{Kernel, LoopKind, Op, Value, mma};
 use crate::ops::{BinaryOp, TernaryOp};
+use crate::scalar::Scalar;
 
 /// Iterations assumed of a loop whose length is not constant.
 pub const UNKNOWN_TRIPS: i64 = 128;
 
 /// The same where the length is data, as that of what goes to one place: on average there is little.
 const DATA_TRIPS: i64 = 4;
-/// Operations looked at to find out.
-const LENGTH_OPS: usize = 16;
-
-/// Iterations of a loop of this length, which is the most of those with a break: counted, bounded by a constant in the length, or assumed.
-pub(super) fn trips(kernel: &Kernel, len: Value, may_break: bool) -> i64 {
-    if let Some(n) = kernel.constant(len) {
-        let n = n.to_i64().max(0);
-        return if may_break { n.min(UNKNOWN_TRIPS) } else { n };
-    }
-    let is_none = |v: Value| kernel.constant(v).is_some_and(|n| n.to_i64() == 0);
-    let of = match kernel.op(len) {
-        Op::Cast { x } => x,
-        _ => len,
-    };
-    match kernel.op(of) {
-        Op::Ternary { op: TernaryOp::Where, x, z, .. } if is_none(z) && is_data(kernel, x) => 0,
-        _ if is_data(kernel, len) => DATA_TRIPS,
-        _ => largest(kernel, len, LENGTH_OPS).map_or(UNKNOWN_TRIPS, |n| n.max(0)),
-    }
+/// What integers of a kernel come to where the counters of loops are in the middle, as far as that is known.
+pub(super) struct Lengths<'a> {
+    kernel: &'a Kernel,
+    values: Vec<Length>,
 }
 
-/// Whether a value follows from what is loaded.
-fn is_data(kernel: &Kernel, v: Value) -> bool {
-    let mut rest = vec![v];
-    for _ in 0..LENGTH_OPS {
-        match rest.pop().map(|v| kernel.op(v)) {
-            Some(Op::Load { .. }) => return true,
-            Some(op) if op.is_pure() => rest.extend(op.operands()),
-            Some(_) => {}
-            None => break,
+#[derive(Clone, Copy, PartialEq)]
+enum Length {
+    Known(Scalar),
+    /// Follows from what is loaded.
+    Data,
+    Unknown,
+}
+
+impl Length {
+    fn known(self) -> Option<i64> {
+        match self {
+            Length::Known(x) => Some(x.to_i64()),
+            Length::Data | Length::Unknown => None,
         }
     }
-    false
 }
 
-/// The largest value of a length whose minimum with a constant was taken, as that of blocks is; half a
-/// divisor for what whole vectors and unrolled bodies leave over.
-fn largest(kernel: &Kernel, len: Value, fuel: usize) -> Option<i64> {
-    if let Some(n) = kernel.constant(len) {
-        return Some(n.to_i64());
+impl<'a> Lengths<'a> {
+    pub(super) fn of(kernel: &'a Kernel) -> Lengths<'a> {
+        let mut lengths = Lengths { kernel, values: Vec::with_capacity(kernel.ops().len()) };
+        for (_, op, ty) in kernel.iter() {
+            let known = op.eval(ty, |x| match lengths.values[x.idx()] {
+                Length::Known(x) => Some(x),
+                Length::Data | Length::Unknown => None,
+            });
+            let of = known.map_or_else(|| lengths.estimate(op, ty.dtype), Length::Known);
+            lengths.values.push(of);
+        }
+        lengths
     }
-    let fuel = fuel.checked_sub(1)?;
-    let of = |x: Value| largest(kernel, x, fuel);
-    let Op::Binary { op, x, y } = kernel.op(len) else { return None };
-    match op {
-        BinaryOp::Min => match (of(x), of(y)) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        },
-        BinaryOp::Max => Some(of(x)?.max(of(y)?)),
-        BinaryOp::Rem => Some(kernel.constant(y)?.to_i64() / 2),
-        BinaryOp::Div => Some(of(x)? / kernel.constant(y)?.to_i64().max(1)),
-        BinaryOp::Shr => Some(of(x)? >> kernel.constant(y)?.to_i64().clamp(0, 63)),
-        BinaryOp::Mul => Some(of(x)?.saturating_mul(kernel.constant(y)?.to_i64())),
-        // `x - x / n * n`, and the same as a sum with a negative factor.
-        BinaryOp::Add | BinaryOp::Sub => match kernel.op(y) {
-            Op::Binary { op: BinaryOp::Mul, x: quotient, y: factor } => {
-                let is_quotient = |v: Value| matches!(kernel.op(v), Op::Binary { op: BinaryOp::Div | BinaryOp::Shr, x: z, .. } if z == x);
-                let n = kernel.constant(factor)?.to_i64();
-                is_quotient(quotient).then_some(n.saturating_abs() / 2)
+
+    /// Of an operation that not all is known of: bounded by a constant, as the length of blocks is; half a divisor for
+    /// what whole vectors and unrolled bodies leave over.
+    fn estimate(&self, op: Op, dtype: DType) -> Length {
+        let of = |x: Value| self.values[x.idx()];
+        let known = |x: i64| Length::Known(Scalar::from_i64(dtype, x));
+        let half = |n: Option<i64>| n.map_or(Length::Unknown, |n| known(n.saturating_abs() / 2));
+        match op {
+            Op::Loop { len, .. } => half(of(len).known()),
+            Op::Load { .. } => Length::Data,
+            // Loops that run where a condition on data holds are for exceptions.
+            Op::Ternary { op: TernaryOp::Where, x, z, .. }
+                if of(x) == Length::Data && of(z).known() == Some(0) =>
+            {
+                of(z)
             }
-            _ => None,
-        },
-        _ => None,
+            _ if op.is_pure() && op.operands().any(|x| of(x) == Length::Data) => Length::Data,
+            Op::Binary { op: BinaryOp::Min, x, y } => match (of(x), of(y)) {
+                (Length::Unknown, bound) | (bound, _) => bound,
+            },
+            Op::Binary { op: BinaryOp::Rem, y, .. } => half(of(y).known()),
+            // `x - x / n * n`, and the same as a sum with a negative factor.
+            Op::Binary { op: BinaryOp::Add | BinaryOp::Sub, x, y } => match self.kernel.op(y) {
+                Op::Binary { op: BinaryOp::Mul, x: quotient, y: factor }
+                    if matches!(self.kernel.op(quotient), Op::Binary { op: BinaryOp::Div | BinaryOp::Shr, x: z, .. } if z == x) =>
+                {
+                    half(of(factor).known())
+                }
+                _ => Length::Unknown,
+            },
+            _ => Length::Unknown,
+        }
+    }
+
+    /// Iterations of a loop of this length, which is the most of those with a break.
+    pub(super) fn trips(&self, len: Value, may_break: bool) -> i64 {
+        let n = match self.values[len.idx()] {
+            Length::Known(n) => n.to_i64().max(0),
+            Length::Data => DATA_TRIPS,
+            Length::Unknown => UNKNOWN_TRIPS,
+        };
+        if may_break { n.min(UNKNOWN_TRIPS) } else { n }
     }
 }
 
@@ -146,12 +162,12 @@ pub fn estimate_part(kernel: &Kernel, caps: &Caps, is_part: impl Fn(Value) -> bo
     let mut cost = Cost::default();
     let mut trips = vec![1.0f64];
     let mut open: Vec<Value> = Vec::new();
-    let breaks = kernel.loops_with_break();
+    let (breaks, lengths) = (kernel.loops_with_break(), Lengths::of(kernel));
     for (v, op, ty) in kernel.iter().filter(|(v, ..)| is_part(*v)) {
         let times = trips.last().copied().unwrap_or(1.0);
         match op {
             Op::Loop { kind, len, .. } => {
-                let n = self::trips(kernel, len, breaks.contains(&v));
+                let n = lengths.trips(len, breaks.contains(&v));
                 cost.ops += if kind == LoopKind::Serial { times * n as f64 } else { 0.0 };
                 trips.push(times * n as f64);
                 open.push(v);
@@ -186,4 +202,33 @@ fn nanoseconds(cost: Cost, caps: &Caps) -> f64 {
     let compute = cost.ops / 4.0;
     let memory = cost.bytes / 16.0;
     compute.max(memory) / cores
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{Access, Builder};
+
+    #[test]
+    fn lengths_are_those_of_the_middle() {
+        let mut b = Builder::new("k");
+        let [n, tile, tiles] = [1000, 64, 16].map(|n| b.index(n));
+        let size = b.var(DType::I64, 0, 1000);
+        let data = b.param(DType::I64, 16, Access::Read);
+        let t = b.open_loop(LoopKind::Serial, 0, tiles);
+        let first = b.binary(BinaryOp::Mul, t, tile);
+        let behind = b.binary(BinaryOp::Add, first, tile);
+        let [known, bounded] = [n, size].map(|n| b.binary(BinaryOp::Min, n, behind));
+        let rows = b.binary(BinaryOp::Sub, known, first);
+        let rest = b.binary(BinaryOp::Rem, size, tile);
+        let loaded = b.load(data, t);
+        let counted = b.binary(BinaryOp::Add, loaded, tile);
+        b.close();
+        let kernel = b.finish();
+        let lengths = Lengths::of(&kernel);
+        let lens = [rows, bounded, rest, counted, size];
+        let trips = lens.map(|len| lengths.trips(len, false));
+        assert_eq!(trips, [64, 576, 32, DATA_TRIPS, UNKNOWN_TRIPS]);
+        assert_eq!(lengths.trips(n, true), UNKNOWN_TRIPS, "the loop may break");
+    }
 }

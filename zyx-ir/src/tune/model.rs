@@ -7,7 +7,7 @@
 //! iteration, and closing the loop multiplies them. Numbers are cycles of a core of a few
 //! gigahertz; only their order matters.
 
-use super::cost::{likelihood, op_weight, trips};
+use super::cost::{Lengths, likelihood, op_weight};
 use crate::caps::Caps;
 use crate::dtype::DTypeSet;
 use crate::ir::{Builder, Kernel, LoopKind, Op, ParamInfo, Value};
@@ -120,12 +120,12 @@ pub fn work(kernel: &Kernel) -> (f64, f64) {
     let sizes = kernel.params().iter().map(|p| [p.len as f64, p.dtype.size() as f64]);
     let mut buffers: Vec<[f64; 3]> = sizes.map(|[len, size]| [len, size, 0.0]).collect();
     let (mut operations, mut times) = (0.0, vec![1.0f64]);
-    let breaks = kernel.loops_with_break();
+    let (breaks, lengths) = (kernel.loops_with_break(), Lengths::of(kernel));
     for (v, op, ty) in kernel.iter() {
         let now = times.last().copied().unwrap_or(1.0);
         match op {
             Op::Loop { len, .. } => {
-                times.push(now * trips(kernel, len, breaks.contains(&v)) as f64);
+                times.push(now * lengths.trips(len, breaks.contains(&v)) as f64);
             }
             Op::If { cond } => times.push(now * likelihood(kernel, cond)),
             Op::End { .. } => {
@@ -181,6 +181,7 @@ struct Walk<'a> {
     slopes: Vec<Slope>,
     /// Loops that a break may end.
     breaks: Vec<Value>,
+    lengths: Lengths<'a>,
 }
 
 /// By how much an integer grows with the counter of the innermost loop around it, with that of the
@@ -217,6 +218,7 @@ fn walk<'a>(kernel: &'a Kernel, caps: &'a Caps) -> Walk<'a> {
         frames: vec![Frame::new(Value(0), 1.0, None)],
         slopes: Vec::with_capacity(kernel.ops().len()),
         breaks: kernel.loops_with_break(),
+        lengths: Lengths::of(kernel),
     };
     for (v, op, _) in kernel.iter() {
         let slope = walk.slope(v, op);
@@ -240,7 +242,7 @@ impl Walk<'_> {
     fn visit(&mut self, v: Value, op: Op) {
         match op {
             Op::Loop { kind, len, .. } => {
-                let n = trips(self.kernel, len, self.breaks.contains(&v));
+                let n = self.lengths.trips(len, self.breaks.contains(&v));
                 self.frames.push(Frame::new(v, n as f64, Some(kind)));
             }
             Op::If { cond } => {
