@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub fn sources(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -18,7 +18,7 @@ pub fn sources(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The text without comments and without what is compiled for tests only.
-pub fn code(path: &Path) -> String {
+pub(crate) fn code(path: &Path) -> String {
     let name = path.file_stem().unwrap().to_str().unwrap();
     let in_tests = path.parent().is_some_and(|folder| folder.ends_with("tests"));
     if in_tests || matches!(name, "tests" | "property_tests") {
@@ -33,7 +33,7 @@ pub fn code(path: &Path) -> String {
 
 /// Every path in the code that starts with `prefix`, without it; those in braces one by one, as
 /// many levels as there are.
-pub fn paths(code: &str, prefix: &str) -> Vec<String> {
+pub(crate) fn paths(code: &str, prefix: &str) -> Vec<String> {
     let starts = code.match_indices(prefix).filter(|(at, _)| {
         !code[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':' || c == '$')
     });
@@ -72,7 +72,7 @@ fn expand<'a>(tree: &'a str, before: &str, found: &mut Vec<String>) -> &'a str {
 }
 
 /// The module that a file is, from the crate's root on.
-pub fn module_of(inside: &Path) -> Vec<String> {
+pub(crate) fn module_of(inside: &Path) -> Vec<String> {
     let file = inside.with_extension("");
     let mut module: Vec<String> = file.iter().map(|part| part.to_str().unwrap().into()).collect();
     if module.last().is_some_and(|last| last == "mod") {
@@ -83,7 +83,7 @@ pub fn module_of(inside: &Path) -> Vec<String> {
 
 /// The paths of a file that start in a module around it, from the crate's root on; those that a
 /// module within the file starts are taken for the file's.
-pub fn relative(code: &str, module: &[String]) -> Vec<Vec<String>> {
+pub(crate) fn relative(code: &str, module: &[String]) -> Vec<Vec<String>> {
     let resolve = |path: &String| {
         let mut parts: Vec<&str> = path.split("::").collect();
         let mut base = &module[..module.len() - 1];
@@ -97,6 +97,6 @@ pub fn relative(code: &str, module: &[String]) -> Vec<Vec<String>> {
 }
 
 /// The sources of a crate of the workspace.
-pub fn crate_root(name: &str) -> PathBuf {
+pub(crate) fn crate_root(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src")
 }

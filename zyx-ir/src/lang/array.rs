@@ -83,7 +83,6 @@ impl<'k> Array<'k> {
     }
 
     /// Storage of a thread as an array of literal extents.
-    #[track_caller]
     pub(super) fn of_parts(k: &'k Lang, storage: Value, shape: &[usize]) -> Array<'k> {
         let extents = shape.iter().map(|&x| k.index(x as i64).value).collect();
         Array::of_buffer(k, storage, extents)
@@ -119,10 +118,12 @@ impl<'k> Array<'k> {
     }
 
     pub(super) fn slot(&self) -> Option<u16> {
-        match self.k.state.borrow().b.op(self.storage()) {
-            Op::Param { slot, .. } => Some(slot),
-            _ => None,
-        }
+        if let Op::Param { slot, .. } = self.op() { Some(slot) } else { None }
+    }
+
+    /// The op that declares its storage.
+    pub(super) fn op(&self) -> Op {
+        self.k.val_of(self.storage()).op()
     }
 
     pub(super) fn storage(&self) -> Value {
@@ -231,13 +232,12 @@ impl<'k> Array<'k> {
     #[inline(never)]
     fn stored(&self, coordinates: Vec<Val<'k>>, value: Val<'k>, inside: Option<Val<'k>>) {
         if self.access() == Access::Read {
-            self.k.fail("an input is never stored to: use an output, or `output_from` the input");
-            return;
+            let reason = "an input is never stored to: use an output, or `output_from` the input";
+            return self.k.fail(reason);
         }
-        if value.dtype() != self.dtype() {
-            let reason = format!("a {} is stored in {}: cast it", value.dtype(), self.dtype());
-            self.k.fail(reason);
-            return;
+        let (from, to) = (value.dtype(), self.dtype());
+        if from != to {
+            return self.k.fail(format_args!("a {from} is stored in {to}: cast it"));
         }
         let Some(place) = self.place(coordinates, inside) else { return };
         self.k.touch(self, Touched::WRITTEN);
@@ -311,10 +311,7 @@ impl<'k> Array<'k> {
     }
 
     fn access(&self) -> Access {
-        match self.k.state.borrow().b.op(self.storage()) {
-            Op::Param { access, .. } => access,
-            _ => Access::ReadWrite,
-        }
+        if let Op::Param { access, .. } = self.op() { access } else { Access::ReadWrite }
     }
 
     /// Whether other threads of a group read what a thread stores.
@@ -324,11 +321,7 @@ impl<'k> Array<'k> {
 
     /// Whether other threads of a group see what a thread stores.
     pub(super) fn is_shared(&self) -> bool {
-        match self.k.state.borrow().b.op(self.storage()) {
-            Op::Param { .. } => true,
-            Op::Alloc { space, .. } => space == Space::Shared,
-            _ => false,
-        }
+        matches!(self.op(), Op::Param { .. } | Op::Alloc { space: Space::Shared, .. })
     }
 
     /// The index of an element, behind a guard if there is a condition, and its coordinates with the extents.

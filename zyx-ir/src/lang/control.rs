@@ -16,17 +16,19 @@ pub trait Span<'k> {
 impl<'k, T: Operand<'k>> Span<'k> for T {
     #[track_caller]
     fn bounds(self, k: &'k Lang) -> (Option<Val<'k>>, Val<'k>) {
-        (None, k.as_index(self.val(k, DType::I64)))
+        (None, self.val(k, DType::I64))
     }
 }
 
 impl<'k, T: Operand<'k>> Span<'k> for Range<T> {
     #[track_caller]
     fn bounds(self, k: &'k Lang) -> (Option<Val<'k>>, Val<'k>) {
-        let [start, end] = [self.start, self.end].map(|x| k.as_index(x.val(k, DType::I64)));
-        (Some(start), end)
+        (Some(self.start.val(k, DType::I64)), self.end.val(k, DType::I64))
     }
 }
+
+/// The first number of a span, and how many they are.
+pub(super) type Numbers<'k> = (Val<'k>, Val<'k>);
 
 /// What a loop carries from one iteration to the next: a value, or several.
 pub trait Carried<'k> {
@@ -36,44 +38,26 @@ pub trait Carried<'k> {
     fn with(values: &[Val<'k>]) -> Self;
 }
 
-impl<'k> Carried<'k> for Val<'k> {
-    fn list(&self) -> Vec<Val<'k>> {
-        vec![*self]
-    }
+macro_rules! carried {
+    ($($ty:ty $(, $n:ident)?: |$all:ident| $list:expr, |$values:ident| $with:expr;)*) => {$(
+        impl<'k $(, const $n: usize)?> Carried<'k> for $ty {
+            fn list(&self) -> Vec<Val<'k>> {
+                let $all = self;
+                $list
+            }
 
-    fn with(values: &[Val<'k>]) -> Val<'k> {
-        values[0]
-    }
+            fn with($values: &[Val<'k>]) -> $ty {
+                $with
+            }
+        }
+    )*};
 }
 
-impl<'k, const N: usize> Carried<'k> for [Val<'k>; N] {
-    fn list(&self) -> Vec<Val<'k>> {
-        self.to_vec()
-    }
-
-    fn with(values: &[Val<'k>]) -> [Val<'k>; N] {
-        std::array::from_fn(|i| values[i])
-    }
-}
-
-impl<'k> Carried<'k> for Vec<Val<'k>> {
-    fn list(&self) -> Vec<Val<'k>> {
-        self.clone()
-    }
-
-    fn with(values: &[Val<'k>]) -> Vec<Val<'k>> {
-        values.to_vec()
-    }
-}
-
-impl<'k> Carried<'k> for (Val<'k>, Val<'k>) {
-    fn list(&self) -> Vec<Val<'k>> {
-        vec![self.0, self.1]
-    }
-
-    fn with(values: &[Val<'k>]) -> (Val<'k>, Val<'k>) {
-        (values[0], values[1])
-    }
+carried! {
+    Val<'k>: |x| vec![*x], |values| values[0];
+    (Val<'k>, Val<'k>): |pair| vec![pair.0, pair.1], |values| (values[0], values[1]);
+    [Val<'k>; N], N: |array| array.to_vec(), |values| std::array::from_fn(|i| values[i]);
+    Vec<Val<'k>>: |list| list.clone(), |values| values.to_vec();
 }
 
 /// A variable of a thread.
@@ -123,17 +107,17 @@ impl Lang {
 
     /// The first number of a span, and how many they are.
     #[track_caller]
-    pub(super) fn numbers<'k>(&'k self, span: impl Span<'k>) -> (Val<'k>, Val<'k>) {
+    pub(super) fn numbers<'k>(&'k self, span: impl Span<'k>) -> Numbers<'k> {
         let (start, end) = span.bounds(self);
         let start = start.unwrap_or_else(|| self.index(0));
-        let [start, end] = [start, end].map(|x| self.as_index(x));
+        let (start, end) = (self.as_index(start), self.as_index(end));
         let zero = start.literal().is_some_and(|x| x.to_i64() == 0);
         (start, if zero { end } else { (end - start).maximum(0) })
     }
 
     #[track_caller]
     #[inline(never)]
-    fn open_for<'k>(&'k self, (first, len): (Val<'k>, Val<'k>)) -> Val<'k> {
+    fn open_for<'k>(&'k self, (first, len): Numbers<'k>) -> Val<'k> {
         self.primitive(|| {
             self.meet_at_end();
             first + self.open_loop(LoopKind::Serial, 0, len)

@@ -76,8 +76,7 @@ impl<'k> Group<'k> {
                 let inside = is_place(lane);
                 let other = k.shuffle(ShuffleKind::Index, own, inside.select(lane, 0));
                 let other = inside.select(other, k.value(0, dtype));
-                self.phase("exchange", || k.when(number.lt(n), || emit(number, other)));
-                return;
+                return self.phase("exchange", || k.when(number.lt(n), || emit(number, other)));
             }
             // Places at a distance of a power of two lie in different banks.
             let padding = if self.number().is_some() { BANKS } else { n.max(1) };

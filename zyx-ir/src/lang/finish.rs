@@ -14,7 +14,7 @@ use crate::passes::registers::split_arrays;
 use crate::scalar::Scalar;
 
 pub(super) fn finish(lang: &Lang) -> Result<Recorded, LangError> {
-    let (name, mut state) = (lang.name.to_string(), lang.end());
+    let mut state = lang.end();
     if let Some(error) = state.error.take() {
         return Err(error);
     }
@@ -28,7 +28,7 @@ pub(super) fn finish(lang: &Lang) -> Result<Recorded, LangError> {
     let verified = |outside: Outside| {
         let (kernel, lines) = placed.kernel(outside);
         let wrong = |error: VerifyError| LangError {
-            kernel: name.clone(),
+            kernel: raw.name().to_owned(),
             reason: format!("{}: `{}`: {:?}", error.reason, error.op, error.rule),
             site: site(&lines, error.value),
         };

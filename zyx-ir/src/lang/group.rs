@@ -90,10 +90,7 @@ impl Lang {
     #[track_caller]
     pub fn each<'k, S: Space<'k>>(&'k self, space: S, body: impl FnOnce(S::At)) {
         let extents = space.list(self);
-        if !self.opens("each") {
-            return;
-        }
-        self.primitive(|| {
+        self.outermost("each", || {
             let body = |at: &[Val<'k>]| self.of_program(|| body(S::At::with(at)));
             if self.caps().simt {
                 self.each_on_threads(&extents, body);
@@ -103,16 +100,15 @@ impl Lang {
         });
     }
 
-    /// Whether parallel loops may be opened here.
+    /// Records parallel loops, which stand within no other ones.
     #[track_caller]
-    fn opens(&self, what: &str) -> bool {
-        let nested = self.state.borrow().b.depth() > 0;
-        if nested {
-            self.fail(format_args!(
+    fn outermost(&self, what: &str, write: impl FnOnce()) {
+        if self.state.borrow().b.depth() > 0 {
+            return self.fail(format_args!(
                 "`{what}` stands within a loop or a group: it opens the outermost one"
             ));
         }
-        !nested
+        self.primitive(write);
     }
 
     /// Loops over all extents; those over iterations that store to storage of around are serial.
@@ -164,13 +160,11 @@ impl Lang {
     }
 
     /// Opens a loop; gives its counter.
-    #[track_caller]
     pub(super) fn open_loop<'k>(&'k self, kind: LoopKind, axis: u8, len: Val<'k>) -> Val<'k> {
         self.val(|s| s.b.open_loop(kind, axis, len.value))
     }
 
     /// Closes a loop or condition.
-    #[track_caller]
     pub(super) fn close(&self) {
         self.emit(|s| s.b.close());
     }
@@ -183,7 +177,6 @@ impl Lang {
     }
 
     /// A number of iterations or groups that follows from sizes.
-    #[track_caller]
     fn counted<'k>(&'k self, n: Val<'k>, what: &str) -> Val<'k> {
         let (expr, n) = self.derived(n, what);
         self.state.borrow_mut().recorded.spaces.push(expr);
@@ -193,15 +186,11 @@ impl Lang {
     /// The coordinates of a number in a space.
     #[inline(never)]
     pub(super) fn digits<'k>(&'k self, number: Val<'k>, extents: &[Val<'k>]) -> Vec<Val<'k>> {
-        let mut rest = number;
-        let mut next = |&extent| {
-            let digit = rest % extent;
-            rest = rest / extent;
-            digit
-        };
-        let mut at: Vec<Val<'k>> = extents.iter().skip(1).rev().map(&mut next).collect();
-        at.push(rest);
-        at.reverse();
+        let (mut at, mut rest) = (extents.to_vec(), number);
+        for digit in at.iter_mut().skip(1).rev() {
+            (*digit, rest) = (rest % *digit, rest / *digit);
+        }
+        at.iter_mut().take(1).for_each(|first| *first = rest);
         at
     }
 
@@ -215,21 +204,17 @@ impl Lang {
         body: impl FnOnce(Group<'k>, S::At),
     ) {
         let extents = space.list(self);
-        if !self.opens("groups") {
-            return;
-        }
-        if !threads.is_power_of_two() || threads > 1024 || extents.is_empty() || extents.len() > 3 {
+        self.outermost("groups", || {
             let n = extents.len();
-            self.fail(format_args!(
-                "groups of {threads} threads along {n} axes: a power of two up to 1024, and one to three axes"
-            ));
-            return;
-        }
-        let caps = self.caps();
-        let most = 1 << caps.max_local.max(1).ilog2();
-        let most = if caps.has_few_threads() { most.min(FEW) } else { most };
-        let threads = if caps.simt { threads.min(most) } else { 1 };
-        self.primitive(|| {
+            if !threads.is_power_of_two() || threads > 1024 || !(1..=3).contains(&n) {
+                return self.fail(format_args!(
+                    "groups of {threads} threads along {n} axes: a power of two up to 1024, and one to three axes"
+                ));
+            }
+            let caps = self.caps();
+            let most = 1 << caps.max_local.max(1).ilog2();
+            let most = if caps.has_few_threads() { most.min(FEW) } else { most };
+            let threads = if caps.simt { threads.min(most) } else { 1 };
             let counted = extents.iter().map(|&extent| self.counted(extent, "a number of groups"));
             let extents: Vec<Val<'k>> = counted.collect();
             self.in_groups(&extents, threads, |at| {
@@ -293,10 +278,8 @@ impl Lang {
     /// Notes an access of storage that threads share.
     #[track_caller]
     pub(super) fn touch(&self, array: &Array<'_>, touched: Touched) {
-        let storage = array.storage();
-        let own = matches!(self.state.borrow().b.op(storage), Op::Alloc { .. });
-        if touched.written && own {
-            self.stores_to(storage);
+        if touched.written && matches!(array.op(), Op::Alloc { .. }) {
+            self.stores_to(array.storage());
         }
         if !array.is_exchanged() {
             return;
@@ -399,7 +382,6 @@ impl<'k> Group<'k> {
     }
 
     /// The number of the thread; 0 where the group is one thread.
-    #[track_caller]
     pub(super) fn thread(self) -> Val<'k> {
         self.number().unwrap_or_else(|| self.k.index(0))
     }
@@ -738,8 +720,8 @@ impl Lang {
 
     fn complete(&self, [storage, init, store]: [Value; 3], op: BinaryOp, dtype: DType) {
         let Some(identity) = op.identity(dtype) else {
-            self.fail(format_args!("`reduce` by `{op}`, which has no neutral element on {dtype}"));
-            return;
+            let reason = format!("`reduce` by `{op}`, which has no neutral element on {dtype}");
+            return self.fail(reason);
         };
         let ty = Type::scalar(dtype);
         let b = &mut self.state.borrow_mut().b;

@@ -49,56 +49,49 @@ pub struct RowsHandle {
 /// A [`LookBack`] as numbers; see [`Lang::look_back_of`].
 #[derive(Clone, Debug)]
 pub struct LookBackHandle {
-    op: BinaryOp,
-    dtype: DType,
-    bits: DType,
-    tiles: Value,
-    words: ArrayHandle,
+    pub(super) op: BinaryOp,
+    pub(super) dtype: DType,
+    /// The dtype of its bits.
+    pub(super) bits: DType,
+    pub(super) tiles: Value,
+    /// Words by kind of combination, number within the value, and tile. The counter of tickets is the first word behind the
+    /// tiles.
+    pub(super) words: ArrayHandle,
 }
 
 /// A [`Queue`] as numbers; see [`Lang::queue_of`].
 #[derive(Clone, Debug)]
 pub struct QueueHandle {
-    capacity: Value,
-    slots: ArrayHandle,
-    ends: ArrayHandle,
+    pub(super) capacity: Value,
+    pub(super) slots: ArrayHandle,
+    /// The next slot to take an item from, the next to put one in, and items that are not done.
+    pub(super) ends: ArrayHandle,
 }
 
-impl Array<'_> {
-    /// Its handle.
-    pub fn handle(&self) -> ArrayHandle {
-        self.handle.clone()
-    }
+macro_rules! handles {
+    ($($object:ident $handle:ident $of:ident;)*) => {$(
+        impl $object<'_> {
+            /// Its handle.
+            pub fn handle(&self) -> $handle {
+                Clone::clone(&self.handle)
+            }
+        }
+
+        impl Lang {
+            /// The object of a handle.
+            pub fn $of(&self, handle: &$handle) -> $object<'_> {
+                $object { k: self, handle: Clone::clone(handle) }
+            }
+        }
+    )*};
 }
 
-impl Matrix<'_> {
-    /// Its handle.
-    pub fn handle(&self) -> MatrixHandle {
-        self.handle
-    }
-}
-
-impl Rows<'_> {
-    /// Its handle.
-    pub fn handle(&self) -> RowsHandle {
-        self.handle
-    }
-}
-
-impl LookBack<'_> {
-    /// Its handle.
-    pub fn handle(&self) -> LookBackHandle {
-        let LookBack { op, dtype, bits, tiles, ref words } = *self;
-        LookBackHandle { op, dtype, bits, tiles: tiles.id(), words: words.handle() }
-    }
-}
-
-impl Queue<'_> {
-    /// Its handle.
-    pub fn handle(&self) -> QueueHandle {
-        let (slots, ends) = (self.slots.handle(), self.ends.handle());
-        QueueHandle { capacity: self.capacity.id(), slots, ends }
-    }
+handles! {
+    Array ArrayHandle array_of;
+    Matrix MatrixHandle matrix_of;
+    Rows RowsHandle rows_of;
+    LookBack LookBackHandle look_back_of;
+    Queue QueueHandle queue_of;
 }
 
 impl Lang {
@@ -110,33 +103,6 @@ impl Lang {
     /// The group that is being recorded; `None` outside of the body of [`Lang::groups`].
     pub fn group(&self) -> Option<Group<'_>> {
         self.state.borrow().threads.is_some().then_some(Group { k: self })
-    }
-
-    /// The array of a handle.
-    pub fn array_of(&self, handle: &ArrayHandle) -> Array<'_> {
-        Array { k: self, handle: handle.clone() }
-    }
-
-    /// The matrix of a handle.
-    pub fn matrix_of(&self, handle: &MatrixHandle) -> Matrix<'_> {
-        Matrix { group: Group { k: self }, handle: *handle }
-    }
-
-    /// The values of rows of a handle.
-    pub fn rows_of(&self, handle: &RowsHandle) -> Rows<'_> {
-        Rows { group: Group { k: self }, handle: *handle }
-    }
-
-    /// The look-back of a handle.
-    pub fn look_back_of(&self, handle: &LookBackHandle) -> LookBack<'_> {
-        let LookBackHandle { op, dtype, bits, tiles, ref words } = *handle;
-        LookBack { op, dtype, bits, tiles: self.val_of(tiles), words: self.array_of(words) }
-    }
-
-    /// The queue of a handle.
-    pub fn queue_of(&self, handle: &QueueHandle) -> Queue<'_> {
-        let (slots, ends) = (self.array_of(&handle.slots), self.array_of(&handle.ends));
-        Queue { capacity: self.val_of(handle.capacity), slots, ends }
     }
 }
 

@@ -36,8 +36,6 @@ mod batch;
 mod control;
 mod copied;
 mod exchange;
-#[cfg(test)]
-mod exchange_tests;
 mod finish;
 mod fuse;
 mod group;
@@ -45,21 +43,13 @@ mod handle;
 mod lanes;
 mod order;
 mod pipeline;
-#[cfg(test)]
-mod primitive_tests;
 mod progress;
-#[cfg(test)]
-mod progress_tests;
 mod size;
 mod squares;
 #[cfg(test)]
 mod tests;
 mod text;
-#[cfg(test)]
-mod text_tests;
 mod tile;
-#[cfg(test)]
-mod tile_tests;
 mod value;
 
 pub use array::{Array, Coordinates};
@@ -323,7 +313,6 @@ pub fn record_function(
     let state = lang.end();
     match state.error {
         Some(error) => Err(error),
-        None if state.b.depth() > 0 => unreachable!("invariant: closures close what they open"),
         None => Ok((state.b.finish(), result)),
     }
 }
@@ -331,13 +320,8 @@ pub fn record_function(
 /// A kernel being recorded: what the closure of a kernel is given. A clone is another handle of it.
 #[derive(Clone)]
 pub struct Lang {
-    name: Rc<str>,
     setting: Rc<Setting>,
     state: Rc<RefCell<State>>,
-    /// The line of what is recorded, where it is not that of a caller in Rust.
-    line: Rc<RefCell<Option<Site>>>,
-    /// The line of the primitive that is being recorded.
-    primitive: Rc<RefCell<Option<Site>>>,
 }
 
 impl fmt::Debug for Lang {
@@ -359,6 +343,10 @@ struct Place {
 struct State {
     b: Builder,
     error: Option<LangError>,
+    /// The line of what is recorded, where it is not that of a caller in Rust.
+    line: Option<Site>,
+    /// The line of the primitive that is being recorded.
+    primitive: Option<Site>,
     /// The result, but for kernels and scalars.
     recorded: Recorded,
     /// What scalars are, by slot, and the values that they are.
@@ -388,13 +376,7 @@ impl State {
 impl Lang {
     fn new(name: &str, setting: &Setting) -> Lang {
         let state = State { b: Builder::new(name), ..State::default() };
-        Lang {
-            name: name.into(),
-            setting: Rc::new(setting.clone()),
-            state: Rc::new(RefCell::new(state)),
-            line: Rc::default(),
-            primitive: Rc::default(),
-        }
+        Lang { setting: Rc::new(setting.clone()), state: Rc::new(RefCell::new(state)) }
     }
 
     /// Whether the recording has ended: then handles and values of it are of no use.
@@ -415,7 +397,7 @@ impl Lang {
     /// Makes what follows come from this line, until it is called with another one or `None`: for kernels that are not
     /// written in Rust.
     pub fn set_site(&self, site: Option<Site>) {
-        *self.line.borrow_mut() = site;
+        self.state.borrow_mut().line = site;
     }
 
     /// Keeps a mistake, if it is the first.
@@ -426,8 +408,8 @@ impl Lang {
 
     #[inline(never)]
     fn fail_at(&self, site: Site, reason: String) {
-        let kernel = self.name.to_string();
-        let error = &mut self.state.borrow_mut().error;
+        let State { b, error, .. } = &mut *self.state.borrow_mut();
+        let kernel = b.kernel().name().to_owned();
         error.get_or_insert(LangError { kernel, reason, site });
     }
 
@@ -439,9 +421,9 @@ impl Lang {
     #[track_caller]
     #[inline(never)]
     fn here(&self) -> Site {
-        let given = self.line.borrow().clone().or_else(|| self.primitive.borrow().clone());
-        let caller = Location::caller();
-        given.unwrap_or_else(|| Site { file: caller.file().into(), line: caller.line() })
+        let State { line, primitive, .. } = &*self.state.borrow();
+        let (given, caller) = (line.as_ref().or(primitive.as_ref()), Location::caller());
+        given.cloned().unwrap_or_else(|| Site { file: caller.file().into(), line: caller.line() })
     }
 
     /// Records what a primitive is made of: all of it comes from the line of the caller.
@@ -456,9 +438,10 @@ impl Lang {
     }
 
     fn with_site<R>(&self, site: Option<Site>, write: impl FnOnce() -> R) -> R {
-        let before = self.primitive.replace(site);
+        let set = |site| std::mem::replace(&mut self.state.borrow_mut().primitive, site);
+        let before = set(site);
         let result = write();
-        self.primitive.replace(before);
+        set(before);
         result
     }
 
@@ -607,13 +590,13 @@ impl Lang {
     #[track_caller]
     #[inline(never)]
     fn declared(&self, expr: SizeExpr, min: i64, max: i64) -> Val<'_> {
-        let known = self.state.borrow().scalars.iter().find(|x| x.0 == expr).map(|x| x.1);
-        self.val(|s| {
-            known.unwrap_or_else(|| {
+        self.val(|s| match s.scalars.iter().find(|x| x.0 == expr) {
+            Some(known) => known.1,
+            None => {
                 let value = s.b.var(DType::I64, min, max);
                 s.scalars.push((expr, value));
                 value
-            })
+            }
         })
     }
 
@@ -621,10 +604,7 @@ impl Lang {
     #[track_caller]
     fn derived<'k>(&'k self, x: impl Operand<'k>, what: &str) -> (SizeExpr, Val<'k>) {
         let x = x.val(self, DType::I64);
-        let expr = {
-            let state = self.state.borrow();
-            SizeExpr::of(state.b.kernel(), x.value, &state.scalars)
-        };
+        let expr = SizeExpr::of(&self.state.borrow(), x.value);
         match expr {
             Some(expr) => (expr.clone(), self.scalar(expr)),
             None => {

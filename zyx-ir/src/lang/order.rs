@@ -27,8 +27,7 @@ impl<'k> Group<'k> {
         let k = self.k;
         let (first, len) = k.numbers(span);
         if !(1..=MOST_BITS).contains(&bits) {
-            k.fail(format_args!("`rank` by {bits} bits: a digit has 1 to {MOST_BITS}"));
-            return;
+            return k.fail(format_args!("`rank` by {bits} bits: a digit has 1 to {MOST_BITS}"));
         }
         k.primitive(|| {
             let (threads, number) = (self.threads(), self.thread());
@@ -74,8 +73,8 @@ impl<'k> Group<'k> {
         let (first, len) = k.numbers(span);
         let dtype = counter.dtype();
         if !dtype.is_int() || counter.rank() != 1 {
-            k.fail(format_args!("`append` counts in {counter:?}, not in an array of one integer"));
-            return;
+            let reason = format!("`append` counts in {counter:?}, not in an array of one integer");
+            return k.fail(reason);
         }
         k.primitive(|| {
             let holds = |at| k.of_program(|| condition(first + at)).cast(dtype);

@@ -18,10 +18,9 @@ pub(super) struct Stages<'f, 'k> {
     pub(super) what: &'static str,
     /// Buffers; step `i` has the buffer `i % count`.
     pub(super) count: usize,
-    /// Whether steps of a known number are recorded one by one, with literal numbers.
-    pub(super) unrolled: bool,
-    /// Whether the first step was loaded already.
-    pub(super) is_loaded: bool,
+    /// Whether the first step was loaded already, and steps of a known number are recorded one by one, with literal numbers: for
+    /// a factor that threads hold.
+    pub(super) is_held: bool,
     /// Loads what a step needs into registers.
     pub(super) load: &'f dyn Fn(Val<'k>),
     /// Stores what was loaded in the buffer of a step.
@@ -154,26 +153,19 @@ impl<'k> Group<'k> {
                 if is_whole { body() } else { k.when(place.lt(numel), body) }
             }
         };
-        let load = |step: Val<'k>| {
+        let load = &|step: Val<'k>| {
             each(&|turn, at| {
                 let values = element(step, at);
                 held.iter().zip(values).for_each(|(held, x)| held.set(turn, x));
             });
         };
-        let store = |step: Val<'k>| {
+        let store = &|step: Val<'k>| {
             let tiles = of_step(step);
             each(&|turn, at| {
                 tiles.iter().zip(&held).for_each(|(tile, held)| tile.set(at, held.at(turn)));
             });
         };
-        let stages = Stages {
-            what: "pipeline",
-            count,
-            unrolled: false,
-            is_loaded: false,
-            load: &load,
-            store: &store,
-        };
+        let stages = Stages { what: "pipeline", count, is_held: false, load, store };
         k.when(len.gt(0), || self.run_stages(&stages, len, &|step| compute(step, &of_step(step))));
         tiles.iter().for_each(|tile| self.give_back(tile));
     }
@@ -185,18 +177,17 @@ impl<'k> Group<'k> {
         len: Val<'k>,
         compute: &dyn Fn(Val<'k>),
     ) {
-        let (k, Stages { what, count, unrolled, is_loaded, load, store }) = (self.k, stages);
+        let (k, Stages { what, count, is_held, load, store }) = (self.k, stages);
         let (ahead, known) = (count - 1, len.literal().map(|n| n.to_i64()));
         let fill = |step: Val<'k>| {
             load(step);
             store(step);
         };
         self.phase(what, || {
-            if *is_loaded {
-                store(k.index(0))
-            } else {
-                fill(k.index(0))
+            if !*is_held {
+                load(k.index(0));
             }
+            store(k.index(0));
             for step in (1..ahead as i64).map(|step| k.index(step)) {
                 k.when(step.lt(len), || fill(step));
             }
@@ -210,7 +201,7 @@ impl<'k> Group<'k> {
         let whole = (len - ahead).maximum(0);
         match known.map_or(1, |n| n - ahead as i64) {
             n if n <= 0 => {}
-            n if known.is_some() && *unrolled => (0..n).for_each(|i| step(k.index(i))),
+            n if known.is_some() && *is_held => (0..n).for_each(|i| step(k.index(i))),
             _ => k.for_each(whole, step),
         }
         if ahead == 1 { compute(whole) } else { k.for_each(whole..len, compute) }

@@ -9,6 +9,7 @@
 use super::array::Array;
 use super::control::Var;
 use super::group::Group;
+use super::handle::{LookBackHandle, QueueHandle};
 use super::value::{Operand, Val};
 use super::{Lang, SMALL};
 use crate::caps::Progress;
@@ -56,14 +57,8 @@ const LESS: u32 = u32::MAX;
 /// Combinations of tiles that groups publish for one another; see [`Lang::look_back`].
 #[derive(Clone, Debug)]
 pub struct LookBack<'k> {
-    pub(super) op: BinaryOp,
-    pub(super) dtype: DType,
-    /// The dtype of its bits.
-    pub(super) bits: DType,
-    pub(super) tiles: Val<'k>,
-    /// Words by kind of combination, number within the value, and tile. The counter of tickets is the first word behind the
-    /// tiles.
-    pub(super) words: Array<'k>,
+    pub(super) k: &'k Lang,
+    pub(super) handle: LookBackHandle,
 }
 
 impl Lang {
@@ -88,41 +83,44 @@ impl Lang {
         let bits = if dtype.bits() == 64 { DType::U64 } else { DType::U32 };
         let tiles = tiles.val(self, DType::I64);
         let [kinds, words] = [2, bits.bits() / HALF].map(|x| self.index(x as i64));
-        let words = self.words(name, [kinds, words, tiles + 1]);
-        LookBack { op, dtype, bits, tiles, words }
+        let words = self.words(name, [kinds, words, tiles + 1]).handle();
+        LookBack { k: self, handle: LookBackHandle { op, dtype, bits, tiles: tiles.id(), words } }
     }
 
     /// A queue of numbers from 0 to [`SMALL`] for irregular work, with so many slots. Each slot is used once.
     #[track_caller]
     pub fn queue<'k>(&'k self, name: &str, capacity: impl Operand<'k>) -> Queue<'k> {
         let capacity = capacity.val(self, DType::I64);
-        let ends = self.words(&format!("{name}_ends"), [self.index(3)]);
-        Queue { capacity, slots: self.words(name, [capacity]), ends }
+        let ends = self.words(&format!("{name}_ends"), [self.index(3)]).handle();
+        let slots = self.words(name, [capacity]).handle();
+        Queue { k: self, handle: QueueHandle { capacity: capacity.id(), slots, ends } }
     }
 
     /// Words of zeros that groups change atomically.
     #[track_caller]
     fn words<'k, const N: usize>(&'k self, name: &str, shape: [Val<'k>; N]) -> Array<'k> {
-        let (caps, u32) = (self.caps(), DType::U32);
-        if let (true, Some(op)) =
-            (caps.simt, [Add, Or].iter().find(|&&op| !caps.has_atomic(op, u32)))
-        {
-            self.fail(format_args!(
-                "`{name}` needs the atomic `{op}` on u32, which the device lacks"
-            ));
+        let (caps, dtype) = (self.caps(), DType::U32);
+        let lacks = |op: &BinaryOp| caps.simt && !caps.has_atomic(*op, dtype);
+        if let Some(op) = [Add, Or].into_iter().find(lacks) {
+            let reason = "on u32, which the device lacks";
+            self.fail(format_args!("`{name}` needs the atomic `{op}` {reason}"));
         }
-        self.scratch(name, shape, u32)
+        self.scratch(name, shape, dtype)
     }
 }
 
 impl<'k> LookBack<'k> {
+    fn words(&self) -> Array<'k> {
+        self.k.array_of(&self.handle.words)
+    }
+
     /// The number of the tile that the group works on. Tickets are given in order, so the groups of all tiles before it
     /// have started.
     #[track_caller]
     pub fn ticket(&self, group: Group<'k>) -> Val<'k> {
         group.is_whole("ticket");
-        let zero = self.words.k.index(0);
-        self.words.fetch(Add, [zero, zero, self.tiles], 1).cast(DType::I64)
+        let (zero, tiles) = (self.k.index(0), self.k.val_of(self.handle.tiles));
+        self.words().fetch(Add, [zero, zero, tiles], 1).cast(DType::I64)
     }
 
     /// Publishes the combination of a tile, and gives that of all tiles before it.
@@ -138,24 +136,24 @@ impl<'k> LookBack<'k> {
         sum: Val<'k>,
         recompute: impl FnOnce(Val<'k>) -> Val<'k>,
     ) -> Val<'k> {
-        self.words.k.primitive(|| {
+        self.k.primitive(|| {
             self.publish(group, TILE, tile, sum);
             let before = self.look_back(group, tile, recompute);
-            self.publish(group, PREFIX, tile, before.binary(self.op, sum));
+            self.publish(group, PREFIX, tile, before.binary(self.handle.op, sum));
             before
         })
     }
 
     /// Publishes a combination.
     pub(super) fn publish(&self, group: Group<'k>, kind: i64, tile: Val<'k>, sum: Val<'k>) {
-        let k = self.words.k;
-        let bits = sum.bitcast(self.bits);
+        let (k, width) = (self.k, self.handle.bits);
+        let bits = sum.bitcast(width);
         group.phase("look_back", || {
             k.when(group.thread().eq(0), || {
-                for word in 0..self.bits.bits() / HALF {
+                for word in 0..width.bits() / HALF {
                     let half = ((bits >> (word * HALF)) & (PUBLISHED - 1)).cast(DType::U32);
                     let at = [k.index(kind), k.index(word as i64), tile];
-                    self.words.atomic(Or, at, half | PUBLISHED);
+                    self.words().atomic(Or, at, half | PUBLISHED);
                 }
             });
         });
@@ -171,8 +169,9 @@ impl<'k> LookBack<'k> {
         tile: Val<'k>,
         recompute: impl FnOnce(Val<'k>) -> Val<'k>,
     ) -> Val<'k> {
-        let (k, threads, thread) = (self.words.k, group.threads(), group.thread());
-        let identity = self.op.identity(self.dtype).unwrap_or(Scalar::from_i64(self.dtype, 0));
+        let (k, threads, thread) = (self.k, group.threads(), group.thread());
+        let LookBackHandle { op, dtype, .. } = self.handle;
+        let identity = op.identity(dtype).unwrap_or(Scalar::from_i64(dtype, 0));
         let identity = k.val(|s| s.b.constant(identity));
         let before = k.var(identity);
         // The first tile of a step, and the worst state of a thread in the step before: in shared storage, which barriers may stand
@@ -209,7 +208,7 @@ impl<'k> LookBack<'k> {
             });
             k.when(worst.ne(NO_PREFIX), || {
                 let start = thread.eq(0).select(before.get(), identity);
-                before.set(group.combine(self.op, start.binary(self.op, value.get())));
+                before.set(group.combine(op, start.binary(op, value.get())));
             });
         });
         before.get()
@@ -217,19 +216,19 @@ impl<'k> LookBack<'k> {
 
     /// Reads a published combination. There is nothing to read before the first tile.
     fn read(&self, reads_prefix: Val<'k>, tile: Val<'k>, value: &Var<'k>, state: &Var<'k>) {
-        let k = self.words.k;
+        let (k, &LookBackHandle { dtype, bits: width, .. }) = (self.k, &self.handle);
         let kind = reads_prefix.select(k.index(PREFIX), k.index(TILE));
         k.when(tile.ge(0), || {
             state.set(reads_prefix.select(k.value(NO_PREFIX, DType::I32), NO_TILE));
             k.for_each(reads(k), |_| {
-                let (mut all, mut bits) = (k.value(PUBLISHED, DType::U32), k.value(0, self.bits));
-                for word in 0..self.bits.bits() / HALF {
-                    let half = self.words.at_atomic([kind, k.index(word as i64), tile]);
+                let (mut all, mut bits) = (k.value(PUBLISHED, DType::U32), k.value(0, width));
+                for word in 0..width.bits() / HALF {
+                    let half = self.words().at_atomic([kind, k.index(word as i64), tile]);
                     all = all & half;
-                    bits = bits | ((half & (PUBLISHED - 1)).cast(self.bits) << (word * HALF));
+                    bits = bits | ((half & (PUBLISHED - 1)).cast(width) << (word * HALF));
                 }
                 k.when(all.ne(0), || {
-                    value.set(bits.bitcast(self.dtype));
+                    value.set(bits.bitcast(dtype));
                     state.set(FOUND);
                 });
                 k.break_if(all.ne(0));
@@ -245,13 +244,17 @@ impl<'k> LookBack<'k> {
 /// behind. This needs no order among atomics on different words.
 #[derive(Clone, Debug)]
 pub struct Queue<'k> {
-    pub(super) capacity: Val<'k>,
-    pub(super) slots: Array<'k>,
-    /// The next slot to take an item from, and the next to put one in.
-    pub(super) ends: Array<'k>,
+    pub(super) k: &'k Lang,
+    pub(super) handle: QueueHandle,
 }
 
 impl<'k> Queue<'k> {
+    /// The slots, their number, and the counters.
+    fn parts(&self) -> (Array<'k>, Val<'k>, Array<'k>) {
+        let (k, QueueHandle { capacity, slots, ends }) = (self.k, &self.handle);
+        (k.array_of(slots), k.val_of(*capacity), k.array_of(ends))
+    }
+
     /// Puts an item in the queue; gives whether it could: false where all slots were used, and for numbers that are not
     /// from 0 to [`SMALL`].
     ///
@@ -259,21 +262,21 @@ impl<'k> Queue<'k> {
     /// [`Queue::drain`] afterwards, or the item may stay in the queue.
     #[track_caller]
     pub fn push(&self, item: impl Operand<'k>) -> Val<'k> {
-        let k = self.slots.k;
+        let (k, (slots, capacity, ends)) = (self.k, self.parts());
         let item = k.as_index(item.val(k, DType::I64));
         let push = || {
             let is_kept = k.var(k.value(false, DType::Bool));
             let fits = item.ge(0) & item.le(SMALL as i64);
             let word = (item.cast(DType::U32) << ITEM_SHIFT) | FILLED;
-            k.for_each(self.capacity, |_| {
+            k.for_each(capacity, |_| {
                 // Where slots are used up the counter stays, since it would wrap.
-                let end = self.ends.at_atomic(PUT).cast(DType::I64);
-                k.break_if(!(fits & end.lt(self.capacity)));
-                let slot = self.ends.fetch(Add, PUT, 1).cast(DType::I64);
-                k.break_if(slot.ge(self.capacity));
-                self.ends.atomic(Add, ACTIVE, 1);
-                is_kept.set((self.slots.fetch(Or, slot, word) & TAKEN).eq(0));
-                k.when(!is_kept.get(), || self.ends.atomic(Add, ACTIVE, LESS));
+                let end = ends.at_atomic(PUT).cast(DType::I64);
+                k.break_if(!(fits & end.lt(capacity)));
+                let slot = ends.fetch(Add, PUT, 1).cast(DType::I64);
+                k.break_if(slot.ge(capacity));
+                ends.atomic(Add, ACTIVE, 1);
+                is_kept.set((slots.fetch(Or, slot, word) & TAKEN).eq(0));
+                k.when(!is_kept.get(), || ends.atomic(Add, ACTIVE, LESS));
                 k.break_if(is_kept.get());
             });
             is_kept.get()
@@ -283,11 +286,11 @@ impl<'k> Queue<'k> {
 
     /// Takes the next slot, whether or not there is an item yet; gives the item, or -1.
     pub(super) fn take(&self) -> Val<'k> {
-        let k = self.slots.k;
+        let (k, (slots, capacity, ends)) = (self.k, self.parts());
         let item = k.var(k.value(-1, DType::I32));
-        let slot = self.ends.fetch(Add, TAKE, 1).cast(DType::I64);
-        k.when(slot.lt(self.capacity), || {
-            let word = self.slots.fetch(Or, slot, TAKEN);
+        let slot = ends.fetch(Add, TAKE, 1).cast(DType::I64);
+        k.when(slot.lt(capacity), || {
+            let word = slots.fetch(Or, slot, TAKEN);
             let old = (word >> ITEM_SHIFT).cast(DType::I32);
             item.set((word & FILLED).ne(0).select(old, -1));
         });
@@ -298,16 +301,16 @@ impl<'k> Queue<'k> {
     #[track_caller]
     pub fn pop(&self, group: Group<'k>) -> Val<'k> {
         group.is_whole("pop");
-        let k = self.slots.k;
+        let (k, (_, capacity, ends)) = (self.k, self.parts());
         let pop = || {
             let (item, looks) = (k.var(k.value(-1, DType::I32)), k.var(k.value(0, DType::I32)));
             let most = reads(k);
-            k.for_each(self.capacity + most, |_| {
-                let is_filled = self.ends.at_atomic(TAKE).lt(self.ends.at_atomic(PUT));
+            k.for_each(capacity + most, |_| {
+                let is_filled = ends.at_atomic(TAKE).lt(ends.at_atomic(PUT));
                 k.when(is_filled, || item.set(self.take()));
                 looks.set(looks.get() + (!is_filled).cast(DType::I32));
                 // While others work there may be further items.
-                let is_idle = self.ends.at_atomic(ACTIVE).eq(0);
+                let is_idle = ends.at_atomic(ACTIVE).eq(0);
                 let is_over =
                     looks.get().ge(is_idle.select(READS as i32, k.value(most as i32, DType::I32)));
                 k.break_if(item.get().ge(0) | is_over);
@@ -320,12 +323,12 @@ impl<'k> Queue<'k> {
     /// Takes items until there are none, and runs the body for each by the whole group. The body may push further ones.
     #[track_caller]
     pub fn drain(&self, group: Group<'k>, body: impl FnOnce(Val<'k>)) {
-        let k = self.slots.k;
-        k.for_each(self.capacity, |_| {
+        let (k, (_, capacity, ends)) = (self.k, self.parts());
+        k.for_each(capacity, |_| {
             let item = self.pop(group);
             k.break_if(item.lt(0));
             body(item);
-            self.ends.atomic(Add, ACTIVE, LESS);
+            ends.atomic(Add, ACTIVE, LESS);
         });
     }
 }

@@ -1,10 +1,10 @@
 //! Numbers that follow from sizes at launch.
 
+use super::State;
 use crate::dtype::DType;
-use crate::ir::{Kernel, Op, Value};
+use crate::ir::{Op, Value};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
-use std::fmt;
 use std::sync::Arc;
 
 /// A number that follows from the sizes of a kernel, with the arithmetic of `i64`.
@@ -20,21 +20,15 @@ pub enum SizeExpr {
 
 impl SizeExpr {
     /// What a value is, if it follows from scalars and literals.
-    pub(super) fn of(
-        kernel: &Kernel,
-        value: Value,
-        scalars: &[(SizeExpr, Value)],
-    ) -> Option<SizeExpr> {
-        if let Some((expr, _)) = scalars.iter().find(|x| x.1 == value) {
+    pub(super) fn of(state: &State, value: Value) -> Option<SizeExpr> {
+        if let Some((expr, _)) = state.scalars.iter().find(|x| x.1 == value) {
             return Some(expr.clone());
         }
-        if kernel.ty(value).dtype != DType::I64 {
-            return None;
-        }
-        match kernel.op(value) {
+        match state.b.op(value) {
+            _ if state.b.ty(value).dtype != DType::I64 => None,
             Op::Const { bits } => Some(SizeExpr::Literal(bits as i64)),
             Op::Binary { op, x, y } if !op.is_comparison() => {
-                let [x, y] = [x, y].map(|x| SizeExpr::of(kernel, x, scalars));
+                let [x, y] = [x, y].map(|x| SizeExpr::of(state, x));
                 Some(SizeExpr::Binary(op, Arc::new([x?, y?])))
             }
             _ => None,
@@ -85,32 +79,19 @@ impl SizeExpr {
     }
 
     /// As text, with the names of sizes.
-    pub fn display<'a>(&'a self, names: &'a [String]) -> impl fmt::Display + 'a {
-        Named { expr: self, names }
-    }
-}
-
-struct Named<'a> {
-    expr: &'a SizeExpr,
-    names: &'a [String],
-}
-
-impl fmt::Display for Named<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Named { expr, names } = *self;
-        match expr {
-            SizeExpr::Size(number) => f.write_str(names.get(*number).map_or("?", |name| name)),
-            SizeExpr::Literal(x) => write!(f, "{x}"),
-            SizeExpr::Binary(op, operands) => {
-                let [x, y] = [&operands[0], &operands[1]].map(|expr| Named { expr, names });
-                match op {
-                    BinaryOp::Add => write!(f, "({x} + {y})"),
-                    BinaryOp::Sub => write!(f, "({x} - {y})"),
-                    BinaryOp::Mul => write!(f, "{x} * {y}"),
-                    BinaryOp::Div => write!(f, "{x} / {y}"),
-                    op => write!(f, "{op}({x}, {y})"),
-                }
-            }
+    pub fn display(&self, names: &[String]) -> String {
+        let (op, operands) = match self {
+            SizeExpr::Size(number) => return names.get(*number).cloned().unwrap_or("?".into()),
+            SizeExpr::Literal(x) => return x.to_string(),
+            SizeExpr::Binary(op, operands) => (op, operands),
+        };
+        let [x, y] = [0, 1].map(|i| operands[i].display(names));
+        match op {
+            BinaryOp::Add => format!("({x} + {y})"),
+            BinaryOp::Sub => format!("({x} - {y})"),
+            BinaryOp::Mul => format!("{x} * {y}"),
+            BinaryOp::Div => format!("{x} / {y}"),
+            op => format!("{op}({x}, {y})"),
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use super::Lang;
 use super::array::Array;
+use super::control::Numbers;
 use super::group::{Group, Touched};
 use super::handle::MatrixHandle;
 use super::pipeline::Stages;
@@ -24,6 +25,9 @@ const STEPS: usize = 32;
 
 /// The element of a line and a step.
 pub(super) type Element<'f, 'k> = &'f dyn Fn(Val<'k>, Val<'k>) -> Val<'k>;
+
+/// The left factor by row and step, and the right one by column and step.
+pub(super) type Factors<'f, 'k> = [Element<'f, 'k>; 2];
 
 /// How memory is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +64,6 @@ struct Side<'f, 'k> {
     /// Lines and steps of a block.
     extent: usize,
     depth: usize,
-    dtype: DType,
     access: Access,
     /// The slots of two blocks.
     storage: Array<'k>,
@@ -121,18 +124,7 @@ impl<'f, 'k> Side<'f, 'k> {
         let storage = group.scratch_of(&[2 * slots], Type::vector(dtype, HELD as u8));
         let ty = Type { dtype, lanes: lanes as u8 };
         let registers = k.emit(|s| s.b.alloc(Space::Register, ty, (units * loads) as u32));
-        Some(Side {
-            group,
-            element,
-            right,
-            extent,
-            depth,
-            dtype,
-            access,
-            storage,
-            registers,
-            units,
-        })
+        Some(Side { group, element, right, extent, depth, access, storage, registers, units })
     }
 
     fn slots(&self) -> usize {
@@ -234,7 +226,7 @@ impl<'f, 'k> Side<'f, 'k> {
 
     /// The elements of a slot of a unit.
     fn held(&self, turn: usize, slot: usize) -> Value {
-        let (ty, (loads, _)) = (Type::scalar(self.dtype), self.access.loads());
+        let (ty, (loads, _)) = (Type::scalar(self.storage.dtype()), self.access.loads());
         self.group.k.gather(ty, HELD, &|s, i| {
             // The line, 0 or 1 of the slot's two, and the step.
             let element = if self.right { i } else { mma::left_order(i) };
@@ -268,33 +260,30 @@ impl<'k> Matrix<'k> {
     /// Adds the product of factors that are brought by blocks.
     pub(super) fn multiply_squares(
         &self,
-        (start, len): (Val<'k>, Val<'k>),
-        left: Element<'_, 'k>,
-        right: Element<'_, 'k>,
+        of_warp: usize,
+        (start, len): Numbers<'k>,
+        [left, right]: Factors<'_, 'k>,
     ) {
-        let Layout::Squares { of_warp } = self.handle.layout else { return };
         let known = len.literal().and_then(|n| usize::try_from(n.to_i64()).ok());
         let depth = known.map_or(STEPS, |n| n.next_multiple_of(SIDE).clamp(SIDE, DEPTH));
         let depth = if depth.is_power_of_two() { depth } else { SIDE };
         let end = known.is_none_or(|n| n % depth != 0).then_some(start + len);
         let side = |element, right: bool| {
             let extent = self.shape()[usize::from(right)];
-            Side::new(self.group, element, right, [extent, depth])
+            Side::new(self.group(), element, right, [extent, depth])
         };
         let (Some(left), Some(right)) = (side(left, false), side(right, true)) else { return };
         let sides = [left, right];
-        let bring = |block: Val<'k>| sides.iter().for_each(|x| x.bring(start + block * depth, end));
-        let leave = |block: Val<'k>| sides.iter().for_each(|side| side.leave(block));
-        let multiply = |block: Val<'k>| {
+        let load = &|block: Val<'k>| sides.iter().for_each(|x| x.bring(start + block * depth, end));
+        let store = &|block: Val<'k>| sides.iter().for_each(|side| side.leave(block));
+        let stages = Stages { what: "add_product", count: 2, is_held: false, load, store };
+        self.group().run_stages(&stages, len.div_ceil(depth), &|block| {
             let [left, right] = &sides;
             let warp = left.number(0) / WARP * of_warp;
             let half = left.half(block);
-            let a = |i: usize, step: usize| left.square(half, warp + i, step);
-            self.multiply_block(right, block, &a);
-        };
-        let blocks = len.div_ceil(depth);
-        self.multiply_in_stages((&bring, &leave), blocks, (false, false), &multiply);
-        sides.iter().for_each(|side| self.group.give_back(&side.storage));
+            self.multiply_block(right, block, &|i, step| left.square(half, warp + i, step));
+        });
+        sides.iter().for_each(|side| self.group().give_back(&side.storage));
     }
 
     /// Adds the product of a matrix that threads hold, converted to a dtype, and a factor that is brought by blocks, the first one
@@ -306,37 +295,24 @@ impl<'k> Matrix<'k> {
         right: Element<'_, 'k>,
         matrix: &dyn Fn() -> Matrix<'k>,
     ) {
-        let k = self.group.k;
+        let k = self.k;
         let depth = steps.min(DEPTH);
-        let side = Side::new(self.group, right, true, [self.shape()[1], depth]);
+        let side = Side::new(self.group(), right, true, [self.shape()[1], depth]);
         let Some(side) = side else { return };
-        self.group.phase("add_product", || side.bring(k.index(0), None));
+        self.group().phase("add_product", || side.bring(k.index(0), None));
         let matrix = matrix();
-        let (bring, leave) = (|block| side.bring(block * depth, None), |block| side.leave(block));
-        let multiply = |block: Val<'k>| {
+        let load = &|block: Val<'k>| side.bring(block * depth, None);
+        let store = &|block: Val<'k>| side.leave(block);
+        let stages = Stages { what: "add_product", count: 2, is_held: true, load, store };
+        self.group().run_stages(&stages, k.index((steps / depth) as i64), &|block| {
             let Some(n) = block.literal().map(|n| n.to_i64() as usize) else {
                 return k.fail("invariant: blocks of steps are unrolled");
             };
             let squares = |i: usize| i * (steps / SIDE) + n * (depth / SIDE);
             let left = |i: usize, step| matrix.as_left(squares(i) + step, dtype);
             self.multiply_block(&side, block, &left);
-        };
-        let blocks = k.index((steps / depth) as i64);
-        self.multiply_in_stages((&bring, &leave), blocks, (true, true), &multiply);
-        self.group.give_back(&side.storage);
-    }
-
-    /// Multiplies blocks, each while the next one is loaded.
-    fn multiply_in_stages(
-        &self,
-        (load, store): (&dyn Fn(Val<'k>), &dyn Fn(Val<'k>)),
-        blocks: Val<'k>,
-        (unrolled, is_loaded): (bool, bool),
-        multiply: &dyn Fn(Val<'k>),
-    ) {
-        let stages = Stages { what: "add_product", count: 2, unrolled, is_loaded, load, store };
-        let multiply = |block| self.group.phase("add_product", || multiply(block));
-        self.group.run_stages(&stages, blocks, &multiply);
+        });
+        self.group().give_back(&side.storage);
     }
 
     /// Adds the products of a block: of the left factor there are the squares of the warp by row of squares and step.
@@ -347,36 +323,38 @@ impl<'k> Matrix<'k> {
         left: &dyn Fn(usize, usize) -> Value,
     ) {
         let Layout::Squares { of_warp } = self.handle.layout else { return };
-        let (k, columns) = (self.group.k, self.shape()[1] / SIDE);
-        let Some(row) = mma::row(right.dtype) else { return };
-        let half = right.half(block);
-        for step in 0..right.depth / SIDE {
-            let a: Vec<Value> = (0..of_warp).map(|i| left(i, step)).collect();
-            for j in 0..columns {
-                let lines = k.index(j as i64).cast(DType::I32);
-                let b = right.square(half, lines, step);
-                for (i, &a) in a.iter().enumerate() {
-                    let storage = self.handle.storage;
-                    k.emit(|s| {
-                        let place = s.b.index(((i * columns + j) * HELD) as i64);
-                        let c = s.b.load_vector(storage, place, HELD as u8);
-                        let ty = s.b.ty(c);
-                        let sum = s.b.emit(Op::Mma { row, a, b, c }, ty);
-                        s.b.store(storage, place, sum)
-                    });
+        let (k, columns) = (self.k, self.shape()[1] / SIDE);
+        let Some(row) = mma::row(right.storage.dtype()) else { return };
+        self.group().phase("add_product", || {
+            let half = right.half(block);
+            for step in 0..right.depth / SIDE {
+                let a: Vec<Value> = (0..of_warp).map(|i| left(i, step)).collect();
+                for j in 0..columns {
+                    let lines = k.index(j as i64).cast(DType::I32);
+                    let b = right.square(half, lines, step);
+                    for (i, &a) in a.iter().enumerate() {
+                        let storage = self.handle.storage;
+                        k.emit(|s| {
+                            let place = s.b.index(((i * columns + j) * HELD) as i64);
+                            let c = s.b.load_vector(storage, place, HELD as u8);
+                            let ty = s.b.ty(c);
+                            let sum = s.b.emit(Op::Mma { row, a, b, c }, ty);
+                            s.b.store(storage, place, sum)
+                        });
+                    }
                 }
             }
-        }
+        });
     }
 
     /// A square that the thread holds, in the order of a left factor.
     fn as_left(&self, square: usize, dtype: DType) -> Value {
         let MatrixHandle { storage, dtype: ty, .. } = self.handle;
-        let all = self.group.k.gather(Type::scalar(ty), HELD, &|s, i| {
+        let all = self.k.gather(Type::scalar(ty), HELD, &|s, i| {
             let from = s.b.index((square * HELD + mma::left_order(i)) as i64);
             s.b.load(storage, from)
         });
-        self.group.k.emit(|s| s.b.cast(dtype, all))
+        self.k.emit(|s| s.b.cast(dtype, all))
     }
 }
 

@@ -5,10 +5,10 @@
 
 use super::Lang;
 use super::array::Array;
-use super::control::Span;
+use super::control::{Numbers, Span};
 use super::group::Group;
 use super::handle::{MatrixHandle, RowsHandle};
-use super::squares::Element;
+use super::squares::{Element, Factors};
 use super::value::{Operand, Val};
 use crate::dtype::DType;
 use crate::ir::mma::{HELD, SIDE, WARP};
@@ -33,14 +33,14 @@ pub(super) enum Layout {
 /// A matrix of literal extents, spread over the threads of a group.
 #[derive(Debug)]
 pub struct Matrix<'k> {
-    pub(super) group: Group<'k>,
+    pub(super) k: &'k Lang,
     pub(super) handle: MatrixHandle,
 }
 
 /// A value for each row of a [`Matrix`].
 #[derive(Clone, Debug)]
 pub struct Rows<'k> {
-    pub(super) group: Group<'k>,
+    pub(super) k: &'k Lang,
     pub(super) handle: RowsHandle,
 }
 
@@ -132,7 +132,7 @@ impl<'k> Group<'k> {
         let ty = Type::scalar(dtype);
         let storage = Array::own(k, Space::Register, ty, &[len]).storage();
         let handle = MatrixHandle { shape, dtype, layout, storage };
-        let matrix = Matrix { group: self, handle };
+        let matrix = Matrix { k, handle };
         matrix.fill(0);
         matrix
     }
@@ -140,7 +140,7 @@ impl<'k> Group<'k> {
     /// A value for each of so many rows of a thread.
     fn rows(self, len: usize, layout: Layout, dtype: DType) -> Rows<'k> {
         let array = Array::own(self.k, Space::Register, Type::scalar(dtype), &[len]);
-        Rows { group: self, handle: RowsHandle { len, layout, storage: array.storage() } }
+        Rows { k: self.k, handle: RowsHandle { len, layout, storage: array.storage() } }
     }
 }
 
@@ -155,8 +155,8 @@ impl<'k> Matrix<'k> {
         self.handle.dtype
     }
 
-    fn k(&self) -> &'k Lang {
-        self.group.k
+    pub(super) fn group(&self) -> Group<'k> {
+        Group { k: self.k }
     }
 
     /// Rows that a thread has, and elements of each.
@@ -166,12 +166,12 @@ impl<'k> Matrix<'k> {
 
     /// Calls `visit` for each element that a thread has.
     fn held(&self, visit: &dyn Fn(Held<'k>)) {
-        let (k, layout, [_, columns]) = (self.k(), self.handle.layout, self.handle.shape);
-        let (thread, [mine, each]) = (self.group.thread(), self.extents());
+        let (k, layout, [_, columns]) = (self.k, self.handle.layout, self.handle.shape);
+        let (thread, [mine, each]) = (self.group().thread(), self.extents());
         match layout {
             Layout::Grid { columns: c, .. } => {
                 let [row, column] = [thread / c * mine, thread % c];
-                layout.visit(self.group, [mine, each], &|[i, j]| {
+                layout.visit(self.group(), [mine, each], &|[i, j]| {
                     let at = [row + i, column + j * c];
                     let visit = || visit(Held { at, place: i * each + j, row: i });
                     // Fewer columns than threads.
@@ -194,45 +194,49 @@ impl<'k> Matrix<'k> {
     }
 
     fn get(&self, held: &Held<'k>) -> Val<'k> {
-        self.k().val(|s| s.b.load(self.handle.storage, held.place.value))
+        self.k.val(|s| s.b.load(self.handle.storage, held.place.value))
     }
 
     fn put(&self, held: &Held<'k>, value: Val<'k>) {
-        let (k, dtype, storage) = (self.k(), self.handle.dtype, self.handle.storage);
+        let (k, dtype, storage) = (self.k, self.handle.dtype, self.handle.storage);
         if value.dtype() != dtype {
-            k.fail(format_args!("a {} in a matrix of {dtype}: cast it", value.dtype()));
-            return;
+            let of = value.dtype();
+            return k.fail(format_args!("a {of} in a matrix of {dtype}: cast it"));
         }
         k.stores_to(storage);
         k.emit(|s| s.b.store(storage, held.place.value, value.value));
     }
 
-    /// Calls `visit` for each element that a thread has, with its coordinates, what it is, and the values of its row.
+    /// Calls `f` for each element that a thread has, with its coordinates, its value, and the values of its row, and stores the
+    /// new value that `f` gives.
+    #[track_caller]
     fn elements(
         &self,
         what: &str,
         rows: &[&Rows<'k>],
-        visit: &dyn Fn(&Held<'k>, Val<'k>, &[Val<'k>]),
+        f: &dyn Fn([Val<'k>; 2], Val<'k>, &[Val<'k>]) -> Option<Val<'k>>,
     ) {
         let visit = |held: Held<'k>| {
-            let value = self.get(&held);
-            visit(&held, value, &parts_of(rows, held.row));
+            let (value, of_row) = (self.get(&held), parts_of(rows, held.row));
+            if let Some(new) = self.k.of_program(|| f(held.at, value, &of_row)) {
+                self.put(&held, new);
+            }
         };
-        self.k().primitive(|| self.group.phase(what, || self.held(&visit)));
+        self.k.primitive(|| self.group().phase(what, || self.held(&visit)));
     }
 
     /// Makes all elements one value.
     #[track_caller]
     pub fn fill(&self, value: impl Operand<'k>) {
-        let k = self.k();
+        let k = self.k;
         let value = value.val(k, self.dtype());
-        k.primitive(|| self.group.phase("fill", || self.held(&|held| self.put(&held, value))));
+        k.primitive(|| self.group().phase("fill", || self.held(&|held| self.put(&held, value))));
     }
 
     /// Replaces each element: `f` gets its coordinates and what it is.
     #[track_caller]
     pub fn map(&self, f: impl Fn([Val<'k>; 2], Val<'k>) -> Val<'k>) {
-        self.replace("map", &[], &|at, old, _| f(at, old));
+        self.elements("map", &[], &|at, old, _| Some(f(at, old)));
     }
 
     /// As [`Matrix::map`], with the values of the element's row.
@@ -252,19 +256,7 @@ impl<'k> Matrix<'k> {
         rows: &[&Rows<'k>],
         f: &dyn Fn([Val<'k>; 2], Val<'k>, &[Val<'k>]) -> Val<'k>,
     ) {
-        self.replace("map_rows", rows, f);
-    }
-
-    #[track_caller]
-    fn replace(
-        &self,
-        what: &str,
-        rows: &[&Rows<'k>],
-        f: &dyn Fn([Val<'k>; 2], Val<'k>, &[Val<'k>]) -> Val<'k>,
-    ) {
-        self.elements(what, rows, &|held, old, of_row| {
-            self.put(held, self.k().of_program(|| f(held.at, old, of_row)));
-        });
+        self.elements("map_rows", rows, &|at, old, of_row| Some(f(at, old, of_row)));
     }
 
     /// Calls `f` for each element, with its coordinates and the values of its row: to store it.
@@ -280,23 +272,24 @@ impl<'k> Matrix<'k> {
     /// As [`Matrix::each`], of any number of values of a row.
     #[track_caller]
     pub fn each_of(&self, rows: &[&Rows<'k>], f: &dyn Fn([Val<'k>; 2], Val<'k>, &[Val<'k>])) {
-        self.elements("each", rows, &|held, value, of_row| {
-            self.k().of_program(|| f(held.at, value, of_row));
+        self.elements("each", rows, &|at, value, of_row| {
+            f(at, value, of_row);
+            None
         });
     }
 
     /// For each row the combination of its elements.
     #[track_caller]
     pub fn reduce_rows(&self, op: BinaryOp) -> Rows<'k> {
-        let (k, MatrixHandle { dtype, layout, .. }) = (self.k(), self.handle);
+        let (k, MatrixHandle { dtype, layout, .. }) = (self.k, self.handle);
         k.primitive(|| {
-            let found = self.group.rows(self.extents()[0], layout, dtype);
+            let found = self.group().rows(self.extents()[0], layout, dtype);
             let Some(identity) = op.identity(dtype) else {
                 k.fail(format_args!("`{op}` has no neutral element on {dtype}"));
                 return found;
             };
             let identity = k.val(|s| s.b.constant(identity));
-            self.group.phase("reduce_rows", || {
+            self.group().phase("reduce_rows", || {
                 found.held(&|row| found.put(row, identity));
                 self.held(&|held| {
                     let sum = found.part(held.row).binary(op, self.get(&held));
@@ -311,7 +304,7 @@ impl<'k> Matrix<'k> {
     /// A value for each of its rows, with the matrix's dtype, all `value`.
     #[track_caller]
     pub fn rows(&self, value: impl Operand<'k>) -> Rows<'k> {
-        let rows = self.group.rows(self.extents()[0], self.handle.layout, self.dtype());
+        let rows = self.group().rows(self.extents()[0], self.handle.layout, self.dtype());
         rows.fill(value);
         rows
     }
@@ -326,16 +319,16 @@ impl<'k> Matrix<'k> {
         left: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
         right: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
     ) {
-        let (k, steps) = (self.k(), self.k().numbers(steps));
+        let (k, steps) = (self.k, self.k.numbers(steps));
         let left = |i, step| k.of_program(|| left(i, step));
         let right = |j, step| k.of_program(|| right(step, j));
-        k.primitive(|| self.multiply(steps, &left, &right));
+        k.primitive(|| self.multiply(steps, [&left, &right]));
     }
 
-    fn multiply(&self, steps: (Val<'k>, Val<'k>), left: Element<'_, 'k>, right: Element<'_, 'k>) {
+    fn multiply(&self, steps: Numbers<'k>, factors: Factors<'_, 'k>) {
         match self.handle.layout {
-            Layout::Grid { .. } => self.multiply_in_grid(steps, left, right),
-            Layout::Squares { .. } => self.multiply_squares(steps, left, right),
+            Layout::Grid { columns, .. } => self.multiply_in_grid(columns, steps, factors),
+            Layout::Squares { of_warp } => self.multiply_squares(of_warp, steps, factors),
         }
     }
 
@@ -347,9 +340,9 @@ impl<'k> Matrix<'k> {
         dtype: DType,
         right: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
     ) {
-        let (k, steps) = (self.k(), matrix.shape()[1]);
+        let (k, steps) = (self.k, matrix.shape()[1]);
         let held = self.handle.layout == matrix.handle.layout;
-        let matrix = || Matrix { group: matrix.group, handle: matrix.handle };
+        let matrix = || k.matrix_of(&matrix.handle);
         let right = |j, step| k.of_program(|| right(step, j));
         k.primitive(|| self.multiply_matrix((steps, held), dtype, &right, &matrix));
     }
@@ -364,7 +357,7 @@ impl<'k> Matrix<'k> {
         left: impl Fn() -> Matrix<'k>,
         right: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
     ) {
-        let k = self.k();
+        let k = self.k;
         if !columns.is_power_of_two() {
             return k.fail(format_args!("a factor with {columns} columns: a power of two"));
         }
@@ -388,36 +381,32 @@ impl<'k> Matrix<'k> {
         right: Element<'_, 'k>,
         matrix: &dyn Fn() -> Matrix<'k>,
     ) {
-        let (k, is_whole) = (self.k(), steps.is_multiple_of(SIDE));
+        let (k, is_whole) = (self.k, steps.is_multiple_of(SIDE));
         if held && is_whole && matches!(self.handle.layout, Layout::Squares { .. }) {
             return self.multiply_held(steps, dtype, right, matrix);
         }
         let matrix = matrix();
-        let staged = self.group.scratch(&matrix.shape(), dtype);
-        matrix.group.phase("add_product_of", || {
+        let staged = self.group().scratch(&matrix.shape(), dtype);
+        matrix.group().phase("add_product_of", || {
             matrix.held(&|held| staged.set(held.at, matrix.get(&held).cast(dtype)));
         });
         // Blocks of steps are longer than such a matrix.
         let short = steps < DEPTH;
         let left = |i, at| if short { staged.at_or([i, at], 0) } else { staged.at([i, at]) };
-        self.multiply((k.index(0), k.index(steps as i64)), &left, right);
-        self.group.give_back(&staged);
+        self.multiply((k.index(0), k.index(steps as i64)), [&left, right]);
+        self.group().give_back(&staged);
     }
 
-    /// Threads multiply blocks that are staged in shared storage, each rows by columns of its own. One thread stages none.
-    fn multiply_in_grid(
-        &self,
-        (first, len): (Val<'k>, Val<'k>),
-        left: Element<'_, 'k>,
-        right: Element<'_, 'k>,
-    ) {
-        let Layout::Grid { columns: c, .. } = self.handle.layout else { return };
-        let (k, group, [rows, columns]) = (self.k(), self.group, self.handle.shape);
+    /// Threads in `c` columns multiply blocks that are staged in shared storage, each rows by columns of its own. One thread
+    /// stages none.
+    fn multiply_in_grid(&self, c: usize, (first, len): Numbers<'k>, factors: Factors<'_, 'k>) {
+        let [left, right] = factors;
+        let (k, group, [rows, columns]) = (self.k, self.group(), self.handle.shape);
         let dtype = self.dtype();
         if group.threads() == 1 {
             let left = |i, step| left(i, step).cast(dtype);
             let right = |j, step| right(j, step).cast(dtype);
-            return self.multiply_steps((first, len), &left, &right);
+            return self.multiply_steps((first, len), [&left, &right]);
         }
         // One more place in each row, so that rows begin at different banks.
         let a = group.scratch(&[rows, DEPTH + 1], dtype);
@@ -440,7 +429,7 @@ impl<'k> Matrix<'k> {
             group.phase("add_product", || {
                 let left = |i, step| a.at([row + i, step]);
                 let right = |j: Val<'k>, step| b.at([step, column + j * c]);
-                let add = || self.multiply_steps(k.numbers(DEPTH), &left, &right);
+                let add = || self.multiply_steps(k.numbers(DEPTH), [&left, &right]);
                 // Threads beyond the last column have no sums.
                 if columns < c { k.when(column.lt(columns), add) } else { add() }
             });
@@ -450,24 +439,18 @@ impl<'k> Matrix<'k> {
     }
 
     /// Adds products of the factors at so many steps, which are told by the numbers of rows and columns of the thread.
-    fn multiply_steps(
-        &self,
-        (first, len): (Val<'k>, Val<'k>),
-        left: Element<'_, 'k>,
-        right: Element<'_, 'k>,
-    ) {
-        let (k, [rows, columns]) = (self.k(), self.extents());
+    fn multiply_steps(&self, (first, len): Numbers<'k>, [left, right]: Factors<'_, 'k>) {
+        let (k, [rows, columns]) = (self.k, self.extents());
         let sums = Array::of_parts(k, self.handle.storage, &[rows, columns]);
         let add = |at: [Val<'k>; 2], x: Val<'k>, y| sums.set(at, x.mul_add(y, sums.at(at)));
-        if self.group.prefers_loops() {
-            k.for_each(rows, |i| {
+        if self.group().prefers_loops() {
+            return k.for_each(rows, |i| {
                 k.for_each(len, |at| {
                     let step = first + at;
                     let x = left(i, step);
                     k.for_each(columns, |j| add([i, j], x, right(j, step)));
                 });
             });
-            return;
         }
         k.for_each(len, |at| {
             let step = first + at;
@@ -490,12 +473,12 @@ fn parts_of<'k>(rows: &[&Rows<'k>], row: Val<'k>) -> Vec<Val<'k>> {
 }
 
 impl<'k> Rows<'k> {
-    fn k(&self) -> &'k Lang {
-        self.group.k
+    fn group(&self) -> Group<'k> {
+        Group { k: self.k }
     }
 
     fn array(&self) -> Array<'k> {
-        Array::of_parts(self.k(), self.handle.storage, &[self.handle.len])
+        Array::of_parts(self.k, self.handle.storage, &[self.handle.len])
     }
 
     /// The value of a row that the thread has.
@@ -509,18 +492,17 @@ impl<'k> Rows<'k> {
 
     /// Calls `visit` for each row that the thread has.
     fn held(&self, visit: &dyn Fn(Val<'k>)) {
-        self.handle.layout.visit(self.group, [self.handle.len], &|[row]| visit(row));
+        self.handle.layout.visit(self.group(), [self.handle.len], &|[row]| visit(row));
     }
 
     /// Combines what the threads that share rows have.
     fn combine(&self, op: BinaryOp) {
-        let (k, group, span) = (self.k(), self.group, self.handle.layout.sharing());
+        let (k, group, span) = (self.k, self.group(), self.handle.layout.sharing());
         let Some(number) = group.number().filter(|_| span > 1) else { return };
         if group.lanes() >= span {
-            group.phase("reduce_rows", || {
+            return group.phase("reduce_rows", || {
                 self.held(&|row| self.put(row, k.combine_lanes(op, self.part(row), span)));
             });
-            return;
         }
         let threads = group.threads();
         let all = group.scratch(&[self.handle.len * threads], self.array().dtype());
@@ -555,10 +537,10 @@ impl<'k> Rows<'k> {
         others: &[&Rows<'k>],
         f: &dyn Fn(Val<'k>, &[Val<'k>]) -> Val<'k>,
     ) -> Rows<'k> {
-        let k = self.k();
+        let k = self.k;
         k.primitive(|| {
             let RowsHandle { len, layout, .. } = self.handle;
-            let new = self.group.rows(len, layout, self.array().dtype());
+            let new = self.group().rows(len, layout, self.array().dtype());
             new.fill_by("map", &|row| {
                 let (value, of_row) = (self.part(row), parts_of(others, row));
                 k.of_program(|| f(value, &of_row))
@@ -576,13 +558,13 @@ impl<'k> Rows<'k> {
     /// Makes all of them one value.
     #[track_caller]
     pub fn fill(&self, value: impl Operand<'k>) {
-        let value = value.val(self.k(), self.array().dtype());
+        let value = value.val(self.k, self.array().dtype());
         self.fill_by("fill", &|_| value);
     }
 
     #[track_caller]
     fn fill_by(&self, what: &str, value: &dyn Fn(Val<'k>) -> Val<'k>) {
         let fill = || self.held(&|row| self.put(row, value(row)));
-        self.k().primitive(|| self.group.phase(what, fill));
+        self.k.primitive(|| self.group().phase(what, fill));
     }
 }

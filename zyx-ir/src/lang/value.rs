@@ -2,7 +2,7 @@
 
 use super::Lang;
 use crate::dtype::{DType, DTypeSet};
-use crate::ir::{Op, Type, Value};
+use crate::ir::{Op, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
 use std::ops;
@@ -65,6 +65,16 @@ macro_rules! operators {
 
         operators!(@left $trait $method $op: i32 i64 f32 f64);
     )*};
+    (@unary $($trait:ident $method:ident;)*) => {$(
+        impl<'k> ops::$trait for Val<'k> {
+            type Output = Val<'k>;
+
+            #[track_caller]
+            fn $method(self) -> Val<'k> {
+                self.unary(UnaryOp::$trait)
+            }
+        }
+    )*};
     (@left $trait:ident $method:ident $op:ident: $($ty:ty)*) => {$(
         impl<'k> ops::$trait<Val<'k>> for $ty {
             type Output = Val<'k>;
@@ -90,40 +100,15 @@ operators! {
     Shr shr Shr;
 }
 
-impl<'k> ops::Neg for Val<'k> {
-    type Output = Val<'k>;
+operators!(@unary Neg neg; Not not;);
 
-    #[track_caller]
-    fn neg(self) -> Val<'k> {
-        self.unary(UnaryOp::Neg)
-    }
-}
-
-impl<'k> ops::Not for Val<'k> {
-    type Output = Val<'k>;
-
-    #[track_caller]
-    fn not(self) -> Val<'k> {
-        self.unary(UnaryOp::Not)
-    }
-}
-
-macro_rules! unary_methods {
-    ($($(#[$doc:meta])* $method:ident $op:ident;)*) => {$(
+/// Methods without conditions, each one expression.
+macro_rules! methods {
+    ($($(#[$doc:meta])* $method:ident($self:ident $(, $other:ident)*) = $result:expr;)*) => {$(
         $(#[$doc])*
         #[track_caller]
-        pub fn $method(self) -> Val<'k> {
-            self.unary(UnaryOp::$op)
-        }
-    )*};
-}
-
-macro_rules! binary_methods {
-    ($($(#[$doc:meta])* $method:ident $op:ident;)*) => {$(
-        $(#[$doc])*
-        #[track_caller]
-        pub fn $method(self, other: impl Operand<'k>) -> Val<'k> {
-            self.binary(BinaryOp::$op, other)
+        pub fn $method($self $(, $other: impl Operand<'k>)*) -> Val<'k> {
+            $result
         }
     )*};
 }
@@ -187,108 +172,81 @@ impl<'k> Val<'k> {
         self.k.val(|s| s.b.constant(Scalar::from_i64(result, 0)))
     }
 
-    unary_methods! {
+    methods! {
         /// Absolute value.
-        abs Abs;
+        abs(self) = self.unary(UnaryOp::Abs);
         /// Reciprocal.
-        recip Recip;
+        recip(self) = self.unary(UnaryOp::Recip);
         /// Square root.
-        sqrt Sqrt;
+        sqrt(self) = self.unary(UnaryOp::Sqrt);
         /// Base-e exponential.
-        exp Exp;
+        exp(self) = self.unary(UnaryOp::Exp);
         /// Base-2 exponential.
-        exp2 Exp2;
+        exp2(self) = self.unary(UnaryOp::Exp2);
         /// `exp(x) - 1`.
-        expm1 Expm1;
+        expm1(self) = self.unary(UnaryOp::Expm1);
         /// Natural logarithm.
-        log Log;
+        log(self) = self.unary(UnaryOp::Log);
         /// Base-2 logarithm.
-        log2 Log2;
+        log2(self) = self.unary(UnaryOp::Log2);
         /// `log(1 + x)`.
-        log1p Log1p;
+        log1p(self) = self.unary(UnaryOp::Log1p);
         /// Sine, radians.
-        sin Sin;
+        sin(self) = self.unary(UnaryOp::Sin);
         /// Cosine, radians.
-        cos Cos;
+        cos(self) = self.unary(UnaryOp::Cos);
         /// Tangent, radians.
-        tan Tan;
+        tan(self) = self.unary(UnaryOp::Tan);
         /// Arc sine, radians.
-        asin Asin;
+        asin(self) = self.unary(UnaryOp::Asin);
         /// Arc cosine, radians.
-        acos Acos;
+        acos(self) = self.unary(UnaryOp::Acos);
         /// Arc tangent, radians.
-        atan Atan;
+        atan(self) = self.unary(UnaryOp::Atan);
         /// Hyperbolic sine.
-        sinh Sinh;
+        sinh(self) = self.unary(UnaryOp::Sinh);
         /// Hyperbolic cosine.
-        cosh Cosh;
+        cosh(self) = self.unary(UnaryOp::Cosh);
         /// Hyperbolic tangent.
-        tanh Tanh;
+        tanh(self) = self.unary(UnaryOp::Tanh);
         /// Error function.
-        erf Erf;
+        erf(self) = self.unary(UnaryOp::Erf);
         /// Largest integer not above.
-        floor Floor;
+        floor(self) = self.unary(UnaryOp::Floor);
         /// Smallest integer not below.
-        ceil Ceil;
+        ceil(self) = self.unary(UnaryOp::Ceil);
         /// Nearest integer, ties to even.
-        round Round;
+        round(self) = self.unary(UnaryOp::Round);
         /// Integer part.
-        trunc Trunc;
-    }
-
-    binary_methods! {
+        trunc(self) = self.unary(UnaryOp::Trunc);
         /// Power.
-        pow Pow;
+        pow(self, other) = self.binary(BinaryOp::Pow, other);
         /// Angle of the point `(other, self)`, radians.
-        atan2 Atan2;
+        atan2(self, other) = self.binary(BinaryOp::Atan2, other);
         /// The larger one; NaN if either is.
-        maximum Max;
+        maximum(self, other) = self.binary(BinaryOp::Max, other);
         /// The smaller one; NaN if either is.
-        minimum Min;
+        minimum(self, other) = self.binary(BinaryOp::Min, other);
         /// Whether it is less.
-        lt Lt;
+        lt(self, other) = self.binary(BinaryOp::Lt, other);
         /// Whether it is less or equal.
-        le Le;
+        le(self, other) = self.binary(BinaryOp::Le, other);
         /// Whether they are equal.
-        eq Eq;
+        eq(self, other) = self.binary(BinaryOp::Eq, other);
         /// Whether they are not.
-        ne Ne;
-    }
-
-    /// Whether it is greater.
-    #[track_caller]
-    pub fn gt(self, other: impl Operand<'k>) -> Val<'k> {
-        other.val(self.k, self.dtype()).lt(self)
-    }
-
-    /// Whether it is greater or equal.
-    #[track_caller]
-    pub fn ge(self, other: impl Operand<'k>) -> Val<'k> {
-        other.val(self.k, self.dtype()).le(self)
-    }
-
-    /// `1 / (1 + exp(-x))`.
-    #[track_caller]
-    pub fn sigmoid(self) -> Val<'k> {
-        ((-self).exp() + 1.0).recip()
-    }
-
-    /// `x`, or 0 where it is negative.
-    #[track_caller]
-    pub fn relu(self) -> Val<'k> {
-        self.maximum(0)
-    }
-
-    /// `x * x`.
-    #[track_caller]
-    pub fn square(self) -> Val<'k> {
-        self * self
-    }
-
-    /// `self` within bounds.
-    #[track_caller]
-    pub fn clamp(self, min: impl Operand<'k>, max: impl Operand<'k>) -> Val<'k> {
-        self.maximum(min).minimum(max)
+        ne(self, other) = self.binary(BinaryOp::Ne, other);
+        /// Whether it is greater.
+        gt(self, other) = other.val(self.k, self.dtype()).lt(self);
+        /// Whether it is greater or equal.
+        ge(self, other) = other.val(self.k, self.dtype()).le(self);
+        /// `1 / (1 + exp(-x))`.
+        sigmoid(self) = ((-self).exp() + 1.0).recip();
+        /// `x`, or 0 where it is negative.
+        relu(self) = self.maximum(0);
+        /// `x * x`.
+        square(self) = self * self;
+        /// `self` within bounds.
+        clamp(self, min, max) = self.maximum(min).minimum(max);
     }
 
     /// The quotient rounded up, of integers that are not negative.
@@ -348,14 +306,10 @@ impl<'k> Val<'k> {
     pub(super) fn op(self) -> Op {
         self.k.state.borrow().b.op(self.value)
     }
-
-    pub(super) fn ty(self) -> Type {
-        self.k.ty(self.value)
-    }
 }
 
 impl std::fmt::Debug for Val<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} : {} = {:?}", self.value, self.ty(), self.op())
+        write!(f, "{} : {} = {:?}", self.value, self.k.ty(self.value), self.op())
     }
 }

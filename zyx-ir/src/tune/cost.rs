@@ -75,9 +75,7 @@ impl<'a> Lengths<'a> {
             Op::Binary { op: BinaryOp::Rem, y, .. } => half(of(y).known()),
             // `x - x / n * n`, and the same as a sum with a negative factor.
             Op::Binary { op: BinaryOp::Add | BinaryOp::Sub, x, y } => match self.kernel.op(y) {
-                Op::Binary { op: BinaryOp::Mul, x: quotient, y: factor }
-                    if matches!(self.kernel.op(quotient), Op::Binary { op: BinaryOp::Div | BinaryOp::Shr, x: z, .. } if z == x) =>
-                {
+                Op::Binary { op: BinaryOp::Mul, x: quotient, y: factor } if matches!(self.kernel.op(quotient), Op::Binary { op: BinaryOp::Div | BinaryOp::Shr, x: z, .. } if z == x) => {
                     half(of(factor).known())
                 }
                 _ => Length::Unknown,

@@ -1,5 +1,11 @@
 //! Kernels of the language, run by the interpreter on devices of many kinds.
 
+mod exchange;
+mod primitives;
+mod progress;
+mod text;
+mod tile;
+
 use super::*;
 use crate::ir::interp::{Binding, Options, Program};
 use crate::ir::{Kernel, Op, Verified, verify};
@@ -292,7 +298,7 @@ fn mistakes_are_told_with_their_line() {
     });
     assert_eq!(error.site.line, line);
     assert!(error.to_string().contains("add` of f32 and i32"), "{error}");
-    assert!(error.site.file.ends_with("lang/tests.rs"));
+    assert!(error.site.file.ends_with("lang/tests/mod.rs"));
     let error = fails(&|k| {
         let n = k.size("n");
         let x = k.input("x", [n]);

@@ -1,8 +1,8 @@
 //! Look-back and queues, on devices of many kinds, with groups in many orders.
 
-use super::progress::{PREFIX, TILE};
-use super::tests::{devices, gpu, run, setting};
-use super::*;
+use super::super::progress::{PREFIX, TILE};
+use super::super::*;
+use super::{devices, gpu, run, setting};
 use crate::caps::Progress;
 use crate::ir::interp::Options;
 use crate::ops::BinaryOp::{self, Add, Max, Min};

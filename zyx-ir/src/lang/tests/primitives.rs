@@ -3,9 +3,9 @@
 //!
 //! Each run tests some of the cases, which `ZYX_SAMPLE=n` chooses (unset, the day); `ZYX_FULL=1` tests all.
 
-use super::progress_tests::{Silent, check, scan_by, tree};
-use super::tests::{gpu, run, setting};
-use super::*;
+use super::super::*;
+use super::progress::{Silent, check, scan_by, tree};
+use super::{gpu, run, setting};
 use crate::ir::interp::Options;
 use crate::ops::BinaryOp::{self, Add, And, Max, Min, Mul, Or, Xor};
 use std::fmt::Debug;

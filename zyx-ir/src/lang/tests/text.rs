@@ -1,7 +1,7 @@
 //! Texts of recorded kernels: what is written is read back, and damage is an error.
 
-use super::tests::{gpu, run};
-use super::*;
+use super::super::*;
+use super::{gpu, run};
 use crate::ir::generate::Random;
 use crate::ir::interp::Options;
 use crate::ops::BinaryOp;

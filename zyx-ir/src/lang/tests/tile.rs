@@ -1,7 +1,7 @@
 //! Matrices of a group on devices of many kinds.
 
-use super::tests::{devices, gpu, run, setting};
-use super::*;
+use super::super::*;
+use super::{devices, gpu, run, setting};
 use crate::DTypeSet;
 use crate::ir::interp::Options;
 use crate::ops::BinaryOp;

@@ -1,7 +1,7 @@
 //! Exchanges within groups, and pipelines of tiles, on devices of many kinds.
 
-use super::tests::{gpu, options, run, setting};
-use super::*;
+use super::super::*;
+use super::{gpu, options, run, setting};
 use crate::ops::BinaryOp;
 
 fn devices() -> Vec<Caps> {
