@@ -30,7 +30,7 @@ fn is_constant(line: &str) -> bool {
 }
 
 /// The number of files that use one another in the largest circle. A file is known by its module. A module's use of those
-/// within it does not count, or all files below one that has items of its own would be a circle.
+/// within it does not count, or a module with items and all files below it would be a circle.
 fn largest_circle(files: &BTreeMap<Vec<String>, String>) -> usize {
     let names: Vec<&Vec<String>> = files.keys().collect();
     let number =

@@ -65,7 +65,7 @@ fn expand<'a>(tree: &'a str, before: &str, found: &mut Vec<String>) -> &'a str {
             return rest;
         }
         rest = expand(rest, before, found);
-        // A name of its own (`as x`) and the comma.
+        // The name behind `as`, and the comma.
         let end = rest.find([',', '}']).unwrap_or(rest.len());
         rest = rest[end..].strip_prefix(',').unwrap_or(&rest[end..]);
     }

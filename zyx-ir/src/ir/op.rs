@@ -256,7 +256,7 @@ impl Op {
         values.into_iter().take(n)
     }
 
-    /// What an operation on scalars of this type gives, where its operands are known.
+    /// The result of the op on scalars of this type, if its operands are known.
     pub fn eval(self, ty: Type, get: impl Fn(Value) -> Option<Scalar>) -> Option<Scalar> {
         match self {
             _ if ty.is_vector() => None,

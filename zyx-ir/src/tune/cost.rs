@@ -16,7 +16,7 @@ pub const UNKNOWN_TRIPS: i64 = 128;
 
 /// The same where the length is data, as that of what goes to one place: on average there is little.
 const DATA_TRIPS: i64 = 4;
-/// What integers of a kernel come to where the counters of loops are in the middle, as far as that is known.
+/// Typical values of the integers of a kernel: those in the middle iteration of each loop, where they are known.
 pub(super) struct Lengths<'a> {
     kernel: &'a Kernel,
     values: Vec<Length>,
