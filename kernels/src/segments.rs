@@ -8,12 +8,20 @@
 use zyx_ir::lang::{Array, Lang, Val, Var};
 use zyx_ir::{BinaryOp, DType, Scalar};
 
-/// Rows, or parts, that are loaded together.
+/// Rows that are loaded together.
 const AHEAD: i64 = 4;
+/// The same of parts, of which a segment may have many more than a tile has rows.
+const PARTS: i64 = 8;
 
 /// Where the rows of a place begin and end.
 fn bounds<'k>(ends: &Array<'k>, place: Val<'k>) -> [Val<'k>; 2] {
     [ends.at_if(place.gt(0), place - 1, 0), ends.at(place)].map(|end| end.cast(DType::I64))
+}
+
+/// The place of a row of `n`; -1 of a row that there is not.
+fn place_of<'k>(place: &Array<'k>, row: Val<'k>, n: Val<'k>) -> Val<'k> {
+    let is_row = row.ge(0) & row.lt(n);
+    is_row.select(place.at_if(is_row, row, 0).cast(DType::I64), -1)
 }
 
 /// Values combined one after the other.
@@ -67,14 +75,13 @@ fn neutral(k: &Lang, op: BinaryOp, dtype: DType) -> Val<'_> {
 
 /// Reduces the part of each segment that lies in one tile of `tile` rows.
 ///
-/// Inputs are `ends` (integers, `[places]`), where the rows of each place end; `place` (integers, `[n]`), the place of
-/// each row, not below that of the row before, and `places` or more for rows that have none; `order` (integers, `[n]`), the number of
-/// each row in `x`, if rows are not sorted; `base` (`[places, cols]`), which segments begin with; and `x` (`[n, cols]`). Outputs are
-/// `inner` (`[places, cols]`), of places whose rows are in one tile; `head` and `tail` (`[tiles, cols]`), of the segment that began before
-/// a tile and the one that goes on behind it. Elements without such a segment are not written.
+/// Inputs are `place` (integers, `[n]`), the place of each row, not below that of the row before, and `places` or more for rows that
+/// have none; `order` (integers, `[n]`), the number of each row in `x`, if rows are not sorted; `base` (`[places, cols]`), which
+/// segments begin with; and `x` (`[n, cols]`). Outputs are `inner` (`[places, cols]`), of places whose rows are in one tile; `head` and
+/// `tail` (`[tiles, cols]`), of the segment that began before a tile and the one that goes on behind it. Elements without such a
+/// segment are not written.
 pub fn tiles(k: &Lang, op: BinaryOp, is_sorted: bool) {
     let [n, cols, places, tile] = k.sizes(["n", "cols", "places", "tile"]);
-    let ends = k.input("ends", [places]);
     let place = k.input("place", [n]);
     let order = (!is_sorted).then(|| k.input("order", [n]));
     let base = k.input("base", [places, cols]);
@@ -85,16 +92,16 @@ pub fn tiles(k: &Lang, op: BinaryOp, is_sorted: bool) {
     k.each([tiles, cols], |[t, column]| {
         let first = t * tile;
         let behind = n.minimum(first + tile);
-        let current = k.var(k.index(-1));
+        let [before, after] = [first - 1, behind].map(|row| place_of(&place, row, n));
+        let (current, begins) = (k.var(k.index(-1)), k.var(k.value(1, DType::I32)));
         let total = Total::new(k, op, neutral(k, op, x.dtype()));
-        let store = || {
+        let store = |goes_on: Val| {
             let (place, total) = (current.get(), total.value.get());
             k.when(place.ge(0) & place.lt(places), || {
-                let [start, end] = bounds(&ends, place);
-                let (began, goes_on) = (start.lt(first), end.gt(behind));
-                head.set_if(began, [t, column], total);
-                tail.set_if(!began & goes_on, [t, column], total);
-                inner.set_if(!began & !goes_on, [place, column], total);
+                let begins = begins.get().ne(0);
+                head.set_if(!begins, [t, column], total);
+                tail.set_if(begins & goes_on, [t, column], total);
+                inner.set_if(begins & !goes_on, [place, column], total);
             });
         };
         k.for_each((behind - first).div_ceil(AHEAD), |turn| {
@@ -103,31 +110,31 @@ pub fn tiles(k: &Lang, op: BinaryOp, is_sorted: bool) {
                 let is_row = row.lt(n);
                 let number = order.as_ref().map(|order| order.at_if(is_row, row, 0));
                 let number = number.map_or(row, |number| number.cast(DType::I64));
-                let place = place.at_if(is_row, row, 0).cast(DType::I64);
-                (place, x.at_if(is_row, [number, column], 0))
+                let (place, x) = (place_of(&place, row, n), x.at_if(is_row, [number, column], 0));
+                (place, base.at_if(place.ge(0) & place.lt(places), [place, column], 0), x)
             });
-            for (row, (place, x)) in rows.into_iter().zip(loaded) {
+            for (row, (place, base, x)) in rows.into_iter().zip(loaded) {
                 k.when(row.lt(behind), || {
                     k.when(place.ne(current.get()), || {
-                        store();
-                        current.set(place);
+                        store(k.value(false, DType::Bool));
                         // The first segment of a tile may have begun before it.
-                        let is_place = place.lt(places);
-                        let known = ends.at_if(is_place & place.gt(0), place - 1, 0);
-                        let begins = is_place & known.cast(DType::I64).eq(row);
-                        total.begin(base.at_if(begins, [place, column], total.neutral()));
+                        let is_new = row.ne(first) | place.ne(before);
+                        current.set(place);
+                        begins.set(is_new.cast(DType::I32));
+                        total.begin(is_new.select(base, total.neutral()));
                     });
                     total.add(x);
                 });
             }
         });
-        store();
+        store(current.get().eq(after));
     });
 }
 
 /// Gives each place its element with its rows, from the results of [`tiles`].
 ///
-/// Inputs are `ends`, `base`, `inner`, `head` and `tail` as there; the output `y` has shape and dtype of `base`. A place without rows
+/// Inputs are `ends` (integers, `[places]`), where the rows of each place end; `base`, `inner`, `head` and `tail` as there; the output
+/// `y` has shape and dtype of `base`. A place without rows
 /// keeps its element.
 pub fn places(k: &Lang, op: BinaryOp) {
     let [places, cols, tiles, tile] = k.sizes(["places", "cols", "tiles", "tile"]);
@@ -141,23 +148,18 @@ pub fn places(k: &Lang, op: BinaryOp) {
         let is_empty = start.ge(end);
         let [first, last] = [start / tile, (end - 1) / tile];
         let is_inner = !is_empty & first.eq(last);
-        k.when_else(
-            is_empty | is_inner,
-            || {
-                let own = base.at_if(is_empty, [place, column], 0);
-                y.set([place, column], inner.at_if(is_inner, [place, column], own));
-            },
-            || {
-                let total = Total::new(k, op, tail.at([first, column]));
-                k.for_each((last - first).div_ceil(AHEAD), |turn| {
-                    let tiles = [1, 2, 3, 4].map(|t: i64| first + turn * AHEAD + t);
-                    let parts = tiles.map(|t| (t.le(last), head.at_if(t.le(last), [t, column], 0)));
-                    for (is_part, part) in parts {
-                        k.when(is_part, || total.add(part));
-                    }
-                });
-                y.set([place, column], total.value.get());
-            },
-        );
+        let is_split = !is_empty & first.ne(last);
+        let own = base.at_if(is_empty, [place, column], 0);
+        let whole = inner.at_if(is_inner, [place, column], own);
+        let total = Total::new(k, op, tail.at_if(is_split, [first, column], whole));
+        let turns = is_split.select((last - first).div_ceil(PARTS), 0);
+        k.for_each(turns, |turn| {
+            let tiles = [1, 2, 3, 4, 5, 6, 7, 8].map(|t: i64| first + turn * PARTS + t);
+            let parts = tiles.map(|t| (t.le(last), head.at_if(t.le(last), [t, column], 0)));
+            for (is_part, part) in parts {
+                k.when(is_part, || total.add(part));
+            }
+        });
+        y.set([place, column], total.value.get());
     });
 }

@@ -30,8 +30,9 @@ const PLACE: f64 = 0.016;
 /// How much slower updates in order have to be.
 const WORTH: f64 = 1.2;
 const MOVED: f64 = 0.005;
-/// Fewest rows of a tile.
-const MIN_TILE: usize = 64;
+/// Fewest rows of a tile, and how many times fewer they are than the longest segment has parts, at its square root.
+const MIN_TILE: usize = 32;
+const FEWER: usize = 4;
 
 /// The kernels of an operation: of tiles whose rows are gathered, of tiles of sorted rows, and of places.
 struct Kernels {
@@ -135,8 +136,9 @@ impl Tensor {
         updates: &Tensor,
     ) -> Result<Tensor> {
         let n = updates.shape()[0];
-        // As many parts of a segment as rows of a tile, at most: both are combined one after the other.
-        let tile = n.isqrt().next_power_of_two().max(MIN_TILE);
+        // Rows of a tile and parts of a segment are combined one after the other. Most segments have few parts, and tiles of few
+        // rows are many threads.
+        let tile = (n.isqrt().next_power_of_two() / FEWER).max(MIN_TILE);
         let ends = pairs.ends_of_places(self.shape()[0]);
         let place = pairs.combine(BinaryOp::Shr, &pairs.constant(Scalar::from(32u64)));
         let place = place.cast(DType::I32);
@@ -144,11 +146,9 @@ impl Tensor {
         let parts = match order {
             Some(order) => {
                 let kernel = kernels.gathered.with_size("tile", tile);
-                kernel.call_all(&[&ends, &place, order, self, updates])?
+                kernel.call_all(&[&place, order, self, updates])?
             }
-            None => {
-                kernels.sorted.with_size("tile", tile).call_all(&[&ends, &place, self, updates])?
-            }
+            None => kernels.sorted.with_size("tile", tile).call_all(&[&place, self, updates])?,
         };
         let places = kernels.places.with_size("tile", tile);
         places.call(&[&ends, self, &parts[0], &parts[1], &parts[2]])
@@ -292,7 +292,7 @@ mod tests {
                 let kernels = Kernels::of(op);
                 let kernel = if is_sorted { &kernels.sorted } else { &kernels.gathered };
                 let kernel = kernel.with_size("tile", 4);
-                let mut inputs = vec![vector(&ends), vector(place)];
+                let mut inputs = vec![vector(place)];
                 inputs.extend((!is_sorted).then(|| vector(&order)));
                 inputs.extend([matrix(&base), matrix(&x)]);
                 let inputs: Vec<&Tensor> = inputs.iter().collect();
@@ -328,7 +328,7 @@ mod tests {
             let kernels = Kernels::of(BinaryOp::Add);
             let (ends, base) = (of(&[n as i32]), matrix(&[0.0]));
             let tiles = kernels.sorted.with_size("tile", 128);
-            let parts = tiles.call_all(&[&ends, &of(&zeros), &base, &matrix(&vec![x; n])]).unwrap();
+            let parts = tiles.call_all(&[&of(&zeros), &base, &matrix(&vec![x; n])]).unwrap();
             let places = kernels.places.with_size("tile", 128);
             let y = places.call(&[&ends, &base, &parts[0], &parts[1], &parts[2]]).unwrap();
             let y = y.to_vec::<f32>().unwrap()[0];
