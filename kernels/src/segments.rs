@@ -8,10 +8,8 @@
 use zyx_ir::lang::{Array, Lang, Val, Var};
 use zyx_ir::{BinaryOp, DType, Scalar};
 
-/// Rows that are loaded together.
+/// Rows, or parts, that are loaded together.
 const AHEAD: i64 = 4;
-/// The same of parts, of which a segment may have many more than a tile has rows.
-const PARTS: i64 = 8;
 
 /// Where the rows of a place begin and end.
 fn bounds<'k>(ends: &Array<'k>, place: Val<'k>) -> [Val<'k>; 2] {
@@ -152,9 +150,9 @@ pub fn places(k: &Lang, op: BinaryOp) {
         let own = base.at_if(is_empty, [place, column], 0);
         let whole = inner.at_if(is_inner, [place, column], own);
         let total = Total::new(k, op, tail.at_if(is_split, [first, column], whole));
-        let turns = is_split.select((last - first).div_ceil(PARTS), 0);
+        let turns = is_split.select((last - first).div_ceil(AHEAD), 0);
         k.for_each(turns, |turn| {
-            let tiles = [1, 2, 3, 4, 5, 6, 7, 8].map(|t: i64| first + turn * PARTS + t);
+            let tiles = [1, 2, 3, 4].map(|t: i64| first + turn * AHEAD + t);
             let parts = tiles.map(|t| (t.le(last), head.at_if(t.le(last), [t, column], 0)));
             for (is_part, part) in parts {
                 k.when(is_part, || total.add(part));

@@ -30,9 +30,8 @@ const PLACE: f64 = 0.016;
 /// How much slower updates in order have to be.
 const WORTH: f64 = 1.2;
 const MOVED: f64 = 0.005;
-/// Fewest rows of a tile, and how many times fewer they are than the longest segment has parts, at its square root.
+/// Fewest rows of a tile.
 const MIN_TILE: usize = 32;
-const FEWER: usize = 4;
 
 /// The kernels of an operation: of tiles whose rows are gathered, of tiles of sorted rows, and of places.
 struct Kernels {
@@ -136,9 +135,9 @@ impl Tensor {
         updates: &Tensor,
     ) -> Result<Tensor> {
         let n = updates.shape()[0];
-        // Rows of a tile and parts of a segment are combined one after the other. Most segments have few parts, and tiles of few
-        // rows are many threads.
-        let tile = (n.isqrt().next_power_of_two() / FEWER).max(MIN_TILE);
+        // Rows of a tile and parts of a segment are combined one after the other, by a thread each. Most segments have few parts, so
+        // the longest may have sixteen times as many as a tile has rows.
+        let tile = (n.isqrt() / 4).next_power_of_two().max(MIN_TILE);
         let ends = pairs.ends_of_places(self.shape()[0]);
         let place = pairs.combine(BinaryOp::Shr, &pairs.constant(Scalar::from(32u64)));
         let place = place.cast(DType::I32);
