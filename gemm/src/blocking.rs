@@ -57,7 +57,7 @@ const END_CYCLES: f64 = 30.0;
 const BYTES_END_CYCLES: f64 = 90.0;
 const REGISTERS_END_CYCLES: f64 = 300.0;
 
-/// Elements of a page.
+/// Elements of `f32` in a page of 4096 bytes.
 const PAGE: usize = 1024;
 
 /// Bytes of partial results when k is split over threads.
@@ -319,7 +319,7 @@ fn pack_b(layout: &Layout) -> f64 {
     match layout.mode_b {
         ModeB::Direct => 0.5,
         ModeB::Runs if layout.pieces.len() as f64 <= 1.1 * vectors as f64 => {
-            // Steps that lie in different pages come from L3.
+            // Each step lies in another page, which the processor fetches nothing of ahead.
             if layout.k_b.step.unsigned_abs() >= PAGE { 6.0 } else { 2.5 }
         }
         ModeB::Runs => 8.0,

@@ -377,8 +377,7 @@ const STRIP_STEPS: usize = 8;
 
 /// Packs a block of A into strips: for every tile, and in it for every k, its rows side by side.
 ///
-/// Whole vectors are stored: what is too much is overwritten by the next step, or lies in the
-/// padding behind the last.
+/// Lanes beyond the rows of a tile are overwritten by the next step; those of the last step may lie in the padding.
 #[inline(always)]
 pub(super) unsafe fn strips<S: Load<E>, E: Element>(p: &Rows<'_, S::Elem>) {
     for k0 in (0..p.k).step_by(STRIP_STEPS) {
@@ -391,7 +390,7 @@ pub(super) unsafe fn strips<S: Load<E>, E: Element>(p: &Rows<'_, S::Elem>) {
             };
             if run >= end - start && end - start <= S::LANES {
                 let whole = run >= S::LANES;
-                // SAFETY: the rows are adjacent, and the strip inside the destination.
+                // SAFETY: the rows are adjacent, so many as a vector has if `whole`, and the strip is inside the destination.
                 unsafe { strip_steps::<S, E>(p, steps.clone(), start, end - start, whole) };
                 continue;
             }
@@ -408,9 +407,8 @@ pub(super) unsafe fn strips<S: Load<E>, E: Element>(p: &Rows<'_, S::Elem>) {
 }
 
 /// Packs some steps of the strip of `rows` adjacent rows from `m` on, no more than a vector, and
-/// fetches as many steps behind them, which lie in other pages. Vectors are loaded `whole` where A
-/// has so many adjacent rows, and stored whole up to the end of the strip: parts of vectors go
-/// through memory on processors without masks.
+/// fetches as many steps behind them, which lie in other pages. AVX2 and NEON copy parts of vectors through memory, so
+/// vectors are loaded whole where A has so many adjacent rows (`whole`), and stored whole up to the end of the strip.
 #[inline(always)]
 unsafe fn strip_steps<S: Load<E>, E: Element>(
     p: &Rows<'_, S::Elem>,
@@ -426,7 +424,8 @@ unsafe fn strip_steps<S: Load<E>, E: Element>(
         prefetch(src.wrapping_offset(p.k_offsets.at(next)));
         let from = src.wrapping_offset(p.k_offsets.at(p.k0 + k));
         let to = dst.wrapping_add(k * rows);
-        // SAFETY: the caller passes rows of A, and room for them; a vector stored whole ends inside the strip.
+        // SAFETY: the caller passes rows of A, as many as a vector has if `whole`, and room for them; what is stored whole ends
+        // inside the strip, where later steps are packed later.
         unsafe {
             let x = if whole { S::load_from(from) } else { S::load_first_from(from, rows) };
             if k * rows + S::LANES <= p.k * rows {

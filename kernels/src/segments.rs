@@ -8,7 +8,7 @@
 use zyx_ir::lang::{Array, Lang, Val, Var};
 use zyx_ir::{BinaryOp, DType, Scalar};
 
-/// Rows, or parts, that are loaded together.
+/// Rows that are loaded together, and half as many as parts.
 const AHEAD: i64 = 4;
 
 /// Where the rows of a place begin and end.
@@ -16,7 +16,7 @@ fn bounds<'k>(ends: &Array<'k>, place: Val<'k>) -> [Val<'k>; 2] {
     [ends.at_if(place.gt(0), place - 1, 0), ends.at(place)].map(|end| end.cast(DType::I64))
 }
 
-/// The place of a row of `n`; -1 of a row that there is not.
+/// The place of a row, or -1 outside of `0..n`.
 fn place_of<'k>(place: &Array<'k>, row: Val<'k>, n: Val<'k>) -> Val<'k> {
     let is_row = row.ge(0) & row.lt(n);
     is_row.select(place.at_if(is_row, row, 0).cast(DType::I64), -1)
@@ -73,11 +73,11 @@ fn neutral(k: &Lang, op: BinaryOp, dtype: DType) -> Val<'_> {
 
 /// Reduces the part of each segment that lies in one tile of `tile` rows.
 ///
-/// Inputs are `place` (integers, `[n]`), the place of each row, not below that of the row before, and `places` or more for rows that
-/// have none; `order` (integers, `[n]`), the number of each row in `x`, if rows are not sorted; `base` (`[places, cols]`), which
+/// Inputs are `place` (integers, `[n]`), the place of each row, neither negative nor below that of the row before, and `places` or more
+/// for rows that have none; `order` (integers, `[n]`), the number of each row in `x`, if rows are not sorted; `base` (`[places, cols]`), which
 /// segments begin with; and `x` (`[n, cols]`). Outputs are `inner` (`[places, cols]`), of places whose rows are in one tile; `head` and
-/// `tail` (`[tiles, cols]`), of the segment that began before a tile and the one that goes on behind it. Elements without such a
-/// segment are not written.
+/// `tail` (`[tiles, cols]`), of the segment that began before a tile and the one that goes on behind it; one that does both is in `head`
+/// alone. Elements without such a segment are not written.
 pub fn tiles(k: &Lang, op: BinaryOp, is_sorted: bool) {
     let [n, cols, places, tile] = k.sizes(["n", "cols", "places", "tile"]);
     let place = k.input("place", [n]);
@@ -150,9 +150,9 @@ pub fn places(k: &Lang, op: BinaryOp) {
         let own = base.at_if(is_empty, [place, column], 0);
         let whole = inner.at_if(is_inner, [place, column], own);
         let total = Total::new(k, op, tail.at_if(is_split, [first, column], whole));
-        let turns = is_split.select((last - first).div_ceil(AHEAD), 0);
+        let turns = is_split.select((last - first).div_ceil(2 * AHEAD), 0);
         k.for_each(turns, |turn| {
-            let tiles = [1, 2, 3, 4].map(|t: i64| first + turn * AHEAD + t);
+            let tiles = [1, 2, 3, 4, 5, 6, 7, 8].map(|t: i64| first + turn * (2 * AHEAD) + t);
             let parts = tiles.map(|t| (t.le(last), head.at_if(t.le(last), [t, column], 0)));
             for (is_part, part) in parts {
                 k.when(is_part, || total.add(part));

@@ -280,8 +280,13 @@ fn judge(
     let known = recorded(&text);
     if std::env::var_os("ZYX_BLESS").is_some() {
         let mut text = format!("# {what} on {}, and why; see floor.rs.\n", PRESETS.join(", "));
-        for (name, ratios) in found.iter().filter(|(_, r)| r.iter().any(|&r| r > most)) {
-            let reason = known.get(name.as_str()).map_or("", |known| known.1);
+        // What was not measured stays.
+        let kept = known.iter().filter(|(name, _)| !only.is_empty() && !found.contains_key(**name));
+        let kept = kept.map(|(name, (ratios, _))| (*name, ratios));
+        let exceptions = found.iter().filter(|(_, ratios)| ratios.iter().any(|&r| r > most));
+        let exceptions = exceptions.map(|(name, ratios)| (name.as_str(), ratios));
+        for (name, ratios) in kept.chain(exceptions).collect::<BTreeMap<_, _>>() {
+            let reason = known.get(name).map_or("", |known| known.1);
             let ratios: Vec<String> = ratios.iter().map(|r| format!("{r:.1}")).collect();
             writeln!(text, "{name} | {} | {reason}", ratios.join(" ")).unwrap();
         }

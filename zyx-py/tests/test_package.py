@@ -26,8 +26,8 @@ def test_import_is_quick():
     both = [(seconds("pass"), seconds("import zyx")) for _ in range(10)]
     bare, with_zyx = (min(times) for times in zip(*both))
     print(f"import zyx: {(with_zyx - bare) * 1000:.1f} ms, the interpreter alone {bare * 1000:.1f} ms")
-    # 10 ms are claimed, of a machine on which the interpreter alone takes no longer; on slower ones both take longer.
-    assert 0 < with_zyx - bare < max(0.010, bare)
+    # 2.3 ms on a quiet machine. On slow ones the interpreter alone takes longer, too: 16 ms where this takes 10.
+    assert 0 < with_zyx - bare < max(0.010, 0.8 * bare)
 
 
 def test_import_loads_nothing_else():

@@ -27,7 +27,7 @@ impl<'k, T: Operand<'k>> Span<'k> for Range<T> {
     }
 }
 
-/// The first number of a span, and how many they are.
+/// First number and count of a span.
 pub(super) type Numbers<'k> = (Val<'k>, Val<'k>);
 
 /// What a loop carries from one iteration to the next: a value, or several.

@@ -100,7 +100,7 @@ impl Lang {
         });
     }
 
-    /// Records parallel loops, which stand within no other ones.
+    /// Records the outermost parallel loops; fails within a loop or a group.
     #[track_caller]
     fn outermost(&self, what: &str, write: impl FnOnce()) {
         if self.state.borrow().b.depth() > 0 {

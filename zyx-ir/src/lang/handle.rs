@@ -78,7 +78,7 @@ macro_rules! handles {
         }
 
         impl Lang {
-            /// The object of a handle.
+            #[doc = concat!("The [`", stringify!($object), "`] of a handle.")]
             pub fn $of(&self, handle: &$handle) -> $object<'_> {
                 $object { k: self, handle: Clone::clone(handle) }
             }

@@ -397,8 +397,8 @@ impl<'k> Matrix<'k> {
         self.group().give_back(&staged);
     }
 
-    /// Threads in `c` columns multiply blocks that are staged in shared storage, each rows by columns of its own. One thread
-    /// stages none.
+    /// Threads in `c` columns multiply blocks that are staged in shared storage, each thread its own rows by its own columns. A
+    /// single thread stages nothing.
     fn multiply_in_grid(&self, c: usize, (first, len): Numbers<'k>, factors: Factors<'_, 'k>) {
         let [left, right] = factors;
         let (k, group, [rows, columns]) = (self.k, self.group(), self.handle.shape);

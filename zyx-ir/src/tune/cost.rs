@@ -2,8 +2,9 @@
 //!
 //! Operations are weighted by what they cost on hardware of the last decade; a vector op counts
 //! once. Bytes are those of loads and stores to buffers that are not repeated by an inner loop at
-//! the same index. Trip counts that are not constant count as [`UNKNOWN_TRIPS`]. Loops that run where a
-//! condition on data holds, and else not at all, are for exceptions and count as left out.
+//! the same index. Trip counts are those in the middle iteration of the loops around; such that follow from data count as
+//! [`DATA_TRIPS`], others that are not known as [`UNKNOWN_TRIPS`]. Loops that run where a condition on data holds, and else not at
+//! all, are for exceptions and count as left out.
 
 use crate::caps::Caps;
 use crate::dtype::DType;
@@ -11,11 +12,12 @@ use crate::ir::{Kernel, LoopKind, Op, Value, mma};
 use crate::ops::{BinaryOp, TernaryOp};
 use crate::scalar::Scalar;
 
-/// Iterations assumed of a loop whose length is not constant.
+/// Iterations assumed of a loop whose length is not known.
 pub const UNKNOWN_TRIPS: i64 = 128;
 
 /// The same where the length is data, as that of what goes to one place: on average there is little.
 const DATA_TRIPS: i64 = 4;
+
 /// Typical values of the integers of a kernel: those in the middle iteration of each loop, where they are known.
 pub(super) struct Lengths<'a> {
     kernel: &'a Kernel,
@@ -27,6 +29,8 @@ enum Length {
     Known(Scalar),
     /// Follows from what is loaded.
     Data,
+    /// The same, and 0 but for exceptions.
+    Exception,
     Unknown,
 }
 
@@ -34,8 +38,12 @@ impl Length {
     fn known(self) -> Option<i64> {
         match self {
             Length::Known(x) => Some(x.to_i64()),
-            Length::Data | Length::Unknown => None,
+            Length::Data | Length::Exception | Length::Unknown => None,
         }
+    }
+
+    fn is_data(self) -> bool {
+        matches!(self, Length::Data | Length::Exception)
     }
 }
 
@@ -45,7 +53,7 @@ impl<'a> Lengths<'a> {
         for (_, op, ty) in kernel.iter() {
             let known = op.eval(ty, |x| match lengths.values[x.idx()] {
                 Length::Known(x) => Some(x),
-                Length::Data | Length::Unknown => None,
+                Length::Data | Length::Exception | Length::Unknown => None,
             });
             let of = known.map_or_else(|| lengths.estimate(op, ty.dtype), Length::Known);
             lengths.values.push(of);
@@ -53,22 +61,23 @@ impl<'a> Lengths<'a> {
         lengths
     }
 
-    /// Of an operation that not all is known of: bounded by a constant, as the length of blocks is; half a divisor for
-    /// what whole vectors and unrolled bodies leave over.
+    /// Of an op with an operand that is not known: the known bound of a minimum, as that of a block; half the divisor of a
+    /// remainder, which whole vectors and unrolled bodies leave over.
     fn estimate(&self, op: Op, dtype: DType) -> Length {
         let of = |x: Value| self.values[x.idx()];
         let known = |x: i64| Length::Known(Scalar::from_i64(dtype, x));
         let half = |n: Option<i64>| n.map_or(Length::Unknown, |n| known(n.saturating_abs() / 2));
         match op {
-            Op::Loop { len, .. } => half(of(len).known()),
+            Op::Loop { len, .. } => half(of(len).known().map(|n| n.max(0))),
             Op::Load { .. } => Length::Data,
             // Loops that run where a condition on data holds are for exceptions.
             Op::Ternary { op: TernaryOp::Where, x, z, .. }
-                if of(x) == Length::Data && of(z).known() == Some(0) =>
+                if of(x).is_data() && of(z).known() == Some(0) =>
             {
-                of(z)
+                Length::Exception
             }
-            _ if op.is_pure() && op.operands().any(|x| of(x) == Length::Data) => Length::Data,
+            Op::Cast { x } => of(x),
+            _ if op.is_pure() && op.operands().any(|x| of(x).is_data()) => Length::Data,
             Op::Binary { op: BinaryOp::Min, x, y } => match (of(x), of(y)) {
                 (Length::Unknown, bound) | (bound, _) => bound,
             },
@@ -84,11 +93,12 @@ impl<'a> Lengths<'a> {
         }
     }
 
-    /// Iterations of a loop of this length, which is the most of those with a break.
+    /// Iterations of a loop of this length, at most [`UNKNOWN_TRIPS`] if a break may end it.
     pub(super) fn trips(&self, len: Value, may_break: bool) -> i64 {
         let n = match self.values[len.idx()] {
             Length::Known(n) => n.to_i64().max(0),
             Length::Data => DATA_TRIPS,
+            Length::Exception => 0,
             Length::Unknown => UNKNOWN_TRIPS,
         };
         if may_break { n.min(UNKNOWN_TRIPS) } else { n }
