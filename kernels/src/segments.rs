@@ -132,8 +132,7 @@ pub fn tiles(k: &Lang, op: BinaryOp, is_sorted: bool) {
 /// Gives each place its element with its rows, from the results of [`tiles`].
 ///
 /// Inputs are `ends` (integers, `[places]`), where the rows of each place end; `base`, `inner`, `head` and `tail` as there; the output
-/// `y` has shape and dtype of `base`. A place without rows
-/// keeps its element.
+/// `y` has shape and dtype of `base`. A place without rows keeps its element.
 pub fn places(k: &Lang, op: BinaryOp) {
     let [places, cols, tiles, tile] = k.sizes(["places", "cols", "tiles", "tile"]);
     let ends = k.input("ends", [places]);

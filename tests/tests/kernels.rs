@@ -270,6 +270,26 @@ fn checked_mode_looks_at_each_access() -> Result<()> {
     Ok(())
 }
 
+/// It waits for a condition that never comes, and ends after all: nothing is read of its results.
+#[test]
+fn a_wait_without_end_is_an_error() -> Result<()> {
+    let device = device();
+    let x = numbers(&[3000], &device)?;
+    let endless = Kernel::new("endless", |k: &Lang| {
+        let n = k.size("n");
+        let x = k.input("x", [n]);
+        let y = k.output("y", [n], x.dtype());
+        k.each(n, |i| {
+            let turns = k.var(k.value(0, DType::I32));
+            k.while_(|| x.at(i).eq(x.at(i)), || turns.set(turns.get() ^ 1));
+            y.set(i, turns.get().cast(x.dtype()));
+        });
+    });
+    let error = endless.call(&[&x])?.to_bytes().expect_err("it has no end").to_string();
+    assert!(error.contains("kernels.rs") && error.contains("iterations of loops"), "{error}");
+    Ok(())
+}
+
 #[test]
 fn halves_of_an_elementwise_kernel_are_rounded_once() -> Result<()> {
     let device = device();

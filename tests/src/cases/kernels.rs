@@ -425,6 +425,17 @@ pub fn kernels_that_are_wrong(device: &Device) {
         at(outside.check(&[&x]).expect_err("it is wrong"), line, "outside of the array");
         // Elsewhere it reads zeros.
         assert_eq!(outside.call(&[&x])?.to_vec::<f32>()?[4], 0.0);
+        let line = line!() + 6;
+        let endless = wrong(|k| {
+            let n = k.size("n");
+            let x = k.input("x", [n]);
+            let y = k.output("y", [n], x.dtype());
+            k.each(n, |i| {
+                k.while_(|| x.at(i).ge(x.at(0)), || {});
+                y.set(i, x.at(i));
+            });
+        });
+        at(endless.check(&[&x]).expect_err("it is wrong"), line, "no end after");
         let line = line!() + 5;
         let mixed = wrong(|k| {
             let n = k.size("n");

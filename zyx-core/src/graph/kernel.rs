@@ -113,8 +113,8 @@ impl KernelCall {
             (0..buffers.len()).map(|buffer| Binding { buffer, offset: 0 }).collect();
         let scalars: Vec<u64> = self.scalars.iter().map(|&x| x as u64).collect();
         let mut slices: Vec<&mut [u8]> = buffers.iter_mut().map(Vec::as_mut_slice).collect();
-        let options =
-            Options { shuffle: seed, max_iterations: MOST_ITERATIONS, ..Options::default() };
+        let (max_iterations, patience) = (MOST_ITERATIONS, MOST_ITERATIONS >> 10);
+        let options = Options { shuffle: seed, max_iterations, patience, ..Options::default() };
         let run = Program::new(kernel)
             .map_err(InterpError::from)
             .and_then(|program| program.run(&mut slices, &params, &scalars, &options));
@@ -160,7 +160,7 @@ impl KernelCall {
     }
 }
 
-/// Iterations after which the interpreter gives a kernel up.
+/// Iterations after which the interpreter gives a kernel up; a loop that waits for a condition after a thousandth of them.
 const MOST_ITERATIONS: u64 = 1 << 32;
 
 /// The graph in which outputs of each call stand beside each other, with all that a launch writes; `None` if it calls no

@@ -150,8 +150,8 @@ impl Note {
     /// The error about an index that its bound does not allow.
     pub(crate) fn refusal(&self, index: i64) -> Error {
         if let Some(kernel) = &self.kernel {
-            let reason = "threads run more iterations of loops than this driver allows, which ends them: \
-                          use smaller sizes, or another device";
+            let reason = "threads run more iterations of loops than are allowed: a condition never holds, which \
+                          `check` finds, or this driver ends long loops: use smaller sizes, or another device";
             return Error::of_kernel(kernel, reason, self.place.line());
         }
         let (op, allowed) = match &self.bound {

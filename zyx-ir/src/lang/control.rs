@@ -1,10 +1,12 @@
 //! Loops, conditions and variables.
 
-use super::Lang;
 use super::array::Array;
 use super::value::{Operand, Val};
+use super::{Lang, SMALL};
 use crate::dtype::DType;
-use crate::ir::{LoopKind, Space, Type};
+use crate::ir::{LoopKind, Space, Type, Value};
+use crate::ops::BinaryOp;
+use crate::scalar::Scalar;
 use std::ops::Range;
 
 /// What a loop runs over: `n` for `0 .. n`, or a range.
@@ -195,26 +197,40 @@ impl Lang {
         self.emit(|s| s.b.break_if(condition.value));
     }
 
-    /// Runs the body as long as a condition holds, which is recorded before it.
+    /// Runs the body as long as a condition holds, which is recorded before it. A thread that has not come to an end after
+    /// [`SMALL`] iterations, or what the device allows, gives up; then no result of the call can be read.
     #[track_caller]
     pub fn while_<'k>(&'k self, condition: impl FnOnce() -> Val<'k>, body: impl FnOnce()) {
-        let caps = self.caps();
-        let most = match caps.max_iterations {
-            0 if caps.compute.contains(DType::I64) && !caps.emulated.contains(DType::I64) => {
-                i64::MAX
-            }
-            0 => super::SMALL as i64,
-            limit => (limit as i64 / 2).min(super::SMALL as i64),
-        };
+        // Where the driver ends loops, those that end without a break are noticed.
+        let limit = self.caps().max_iterations as i64;
+        let most = if limit > 0 { limit / 2 } else { SMALL as i64 }.min(SMALL as i64);
+        let ended = (limit == 0).then(|| (self.cut(), self.var(self.value(false, DType::Bool))));
         self.open_for(self.numbers(most));
         let holds = condition();
         if holds.dtype() == DType::Bool {
+            ended.iter().for_each(|(_, has_ended)| has_ended.set(!holds));
             self.break_if(!holds);
         } else {
             self.fail(format_args!("a condition is {}, not bool", holds.dtype()));
         }
         body();
         self.close_region();
+        if let Some((cut, has_ended)) = ended {
+            self.when(!has_ended.get(), || self.tell(cut));
+        }
+    }
+
+    /// Tells that a loop did not come to its end.
+    fn tell(&self, cut: Value) {
+        let has_atomic = self.caps().has_atomic(BinaryOp::Max, DType::I32);
+        self.emit(|s| {
+            let (zero, one) = (s.b.index(0), s.b.constant(Scalar::from(1i32)));
+            match has_atomic {
+                true => _ = s.b.atomic(BinaryOp::Max, cut, zero, one),
+                // All that store here store the same.
+                false => _ = s.b.store(cut, zero, one),
+            }
+        });
     }
 
     /// Runs one body or another.

@@ -19,7 +19,8 @@ pub(super) fn finish(lang: &Lang) -> Result<Recorded, LangError> {
         return Err(error);
     }
     let raw = std::mem::take(&mut state.b).finish();
-    let placed = Placed { raw: &raw, state: &state };
+    let is_cut_by_driver = lang.caps().max_iterations > 0;
+    let placed = Placed { raw: &raw, state: &state, is_cut_by_driver };
     let site = |lines: &[u32], value: Value| -> Site {
         let line = lines.get(value.idx()).copied().unwrap_or(0);
         let none = || Site { file: "unknown".into(), line: 0 };
@@ -54,22 +55,26 @@ enum Outside {
 struct Placed<'a> {
     raw: &'a Kernel,
     state: &'a State,
+    is_cut_by_driver: bool,
 }
 
 impl Placed<'_> {
     /// The kernel, and the line of each of its ops.
     fn kernel(&self, outside: Outside) -> (Kernel, Vec<u32>) {
-        let Placed { raw, state } = *self;
+        let Placed { raw, state, .. } = *self;
         let (ranges, ends) = (Ranges::of(raw), raw.region_ends());
         let mut r = Rebuild::new(raw);
         let mut lines = Vec::new();
         let mut next_place = state.places.iter().peekable();
         let breaks = raw.loops_with_break();
         let watch = |cut| Watch { cut, breaks, was_cut: None, open: Vec::new() };
-        let mut watch = state.cut.map(watch);
+        let mut watch = state.cut.filter(|_| self.is_cut_by_driver).map(watch);
+        // Arguments may have been declared within loops.
+        let arguments = raw.iter().filter(|x| matches!(x.1, Op::Param { .. } | Op::Var { .. }));
+        arguments.for_each(|(value, ..)| _ = r.copy(value));
         for (value, op, ty) in raw.iter() {
             let place = next_place.next_if(|place| place.access == value);
-            if state.unneeded.contains(&value) || is_shared(op) && r.try_get(value).is_some() {
+            if state.unneeded.contains(&value) || r.try_get(value).is_some() {
                 continue;
             }
             if is_local(op) {

@@ -269,10 +269,19 @@ impl Lang {
 
     /// Declares the argument that tells of loops that the driver ended, where it ends them.
     fn notice_cuts(&self) {
-        if self.caps().max_iterations > 0 && self.state.borrow().cut.is_none() {
-            let cut = self.argument("cut", DType::I32, &[self.index(1)], Role::Cut);
-            self.state.borrow_mut().cut = Some(cut.storage());
+        if self.caps().max_iterations > 0 {
+            self.cut();
         }
+    }
+
+    /// The argument that tells of loops that did not come to their end.
+    pub(super) fn cut(&self) -> Value {
+        let known = self.state.borrow().cut;
+        known.unwrap_or_else(|| {
+            let cut = self.declare("cut", DType::I32, &[self.index(1)], Role::Cut).storage();
+            self.state.borrow_mut().cut = Some(cut);
+            cut
+        })
     }
 
     /// Notes an access of storage that threads share.

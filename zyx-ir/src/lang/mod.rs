@@ -692,6 +692,12 @@ impl Lang {
         if self.state.borrow().b.depth() > 0 {
             self.fail(format_args!("`{name}` is declared within a loop: declare it before"));
         }
+        self.declare(name, dtype, shape, role)
+    }
+
+    /// Declares an argument; it stands before all loops in the end.
+    #[track_caller]
+    fn declare<'k>(&'k self, name: &str, dtype: DType, shape: &[Val<'k>], role: Role) -> Array<'k> {
         if shape.len() >= Extents::MOST {
             self.fail(format_args!("`{name}` has {} axes, of {}", shape.len(), Extents::MOST - 1));
         }

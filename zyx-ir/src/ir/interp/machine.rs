@@ -153,7 +153,11 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
                 }
                 Inst::Next { counter, len, body } => {
                     let next = t.frame[counter as usize] + 1;
-                    if (next as i64) < t.frame[len as usize] as i64 {
+                    let len = t.frame[len as usize] as i64;
+                    if next > self.options.patience && len >= i64::from(i32::MAX >> 1) {
+                        return Err(self.endless(counter, self.options.patience));
+                    }
+                    if (next as i64) < len {
                         t.frame[counter as usize] = next;
                         t.pc = body as usize;
                         self.count(counter)?;
@@ -209,20 +213,20 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
     #[inline]
     fn count(&mut self, counter: Slot) -> Result<(), Failed> {
         if self.left == 0 {
-            return Err(self.endless(counter));
+            return Err(self.endless(counter, self.options.max_iterations));
         }
         self.left -= 1;
         Ok(())
     }
 
     #[cold]
-    fn endless(&self, counter: Slot) -> Failed {
+    fn endless(&self, counter: Slot, limit: u64) -> Failed {
         let is_it = |&(value, op, _): &(Value, Op, Type)| {
             matches!(op, Op::Loop { .. }) && self.code.slots[value.idx()] == counter
         };
         let (value, _, _) =
             self.kernel.iter().find(is_it).expect("invariant: counters belong to loops");
-        (value, Fault::Endless { limit: self.options.max_iterations })
+        (value, Fault::Endless { limit })
     }
 
     fn enter(&mut self, t: &mut Thread, index: usize) -> Result<(), Failed> {
@@ -274,10 +278,11 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
 
     /// The order of `len` independent iterations.
     pub(super) fn permutation(&mut self, len: u64) -> Permutation {
-        if self.options.shuffle.is_none() {
-            return Permutation::default();
+        match self.options.shuffle {
+            Some(_) => Permutation::new(splitmix(&mut self.random), len),
+            None if self.options.reversed => Permutation::reversed(len),
+            None => Permutation::default(),
         }
-        Permutation::new(splitmix(&mut self.random), len)
     }
 
     fn fresh(&mut self, t: &mut Thread, alloc: usize) {
@@ -638,6 +643,11 @@ impl Permutation {
         Permutation { len, factor, start: random as u32 as u64 % len }
     }
 
+    /// From the last to the first.
+    fn reversed(len: u64) -> Permutation {
+        Permutation { len, factor: len - 1, start: len - 1 }
+    }
+
     pub(super) fn at(&self, position: u64) -> u64 {
         if self.len == 0 {
             return position;
@@ -660,6 +670,8 @@ mod tests {
                 seen.sort_unstable();
                 assert!(seen.into_iter().eq(0..len), "{order:?}");
             }
+            let order = Permutation::reversed(len);
+            assert!((0..len).map(|i| order.at(i)).eq((0..len).rev()), "{order:?}");
         }
     }
 

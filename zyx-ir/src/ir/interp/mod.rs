@@ -71,16 +71,22 @@ pub struct Options {
     pub check: bool,
     /// The seed of a random order of independent iterations; `None` for the order of counters.
     pub shuffle: Option<u64>,
+    /// Whether independent iterations run from the last to the first, where there is no seed.
+    pub reversed: bool,
     /// Local iterations per subgroup.
     pub subgroup: usize,
     /// Loop iterations after which the run is given up.
     pub max_iterations: u64,
+    /// Iterations after which a loop of 2^30 - 1 or more is given up: it waits for what does not come.
+    pub patience: u64,
 }
 
 impl Default for Options {
     /// Checked, in order, subgroups of 32, no limit worth the name.
     fn default() -> Options {
-        Options { check: true, shuffle: None, subgroup: 32, max_iterations: u64::MAX }
+        let (max_iterations, patience) = (u64::MAX, u64::MAX);
+        let (shuffle, reversed) = (None, false);
+        Options { check: true, shuffle, reversed, subgroup: 32, max_iterations, patience }
     }
 }
 
@@ -138,7 +144,7 @@ pub enum Fault {
         /// The element.
         index: i64,
     },
-    /// More loop iterations than [`Options::max_iterations`].
+    /// More loop iterations than [`Options::max_iterations`] or [`Options::patience`].
     #[error("more than {limit} loop iterations")]
     Endless {
         /// The limit.

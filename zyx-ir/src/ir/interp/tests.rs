@@ -377,6 +377,11 @@ fn iterations_are_limited() {
     let options = Options { max_iterations: 1000, ..Options::default() };
     let error = interpret(&parse(text), &mut [], &[], &options).unwrap_err();
     assert_eq!(error.fault(), Some(&Fault::Endless { limit: 1000 }));
+    let options = Options { patience: 70, ..Options::default() };
+    let error = interpret(&parse(text), &mut [], &[], &options).unwrap_err();
+    assert_eq!(error.fault(), Some(&Fault::Endless { limit: 70 }));
+    let short = text.replace("1000000000000", "1000");
+    assert!(interpret(&parse(&short), &mut [], &[], &options).is_ok());
 }
 
 #[test]

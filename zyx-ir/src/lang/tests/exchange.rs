@@ -13,8 +13,6 @@ fn devices() -> Vec<Caps> {
     devices
 }
 
-const DTYPES: [DType; 6] = [DType::F32, DType::U8, DType::F16, DType::I64, DType::F64, DType::Bool];
-
 fn numbers(n: usize, dtype: DType) -> Vec<f64> {
     let most = if dtype == DType::Bool { 2 } else { 101 };
     (0..n).map(|i| ((i * 37 + 11) % most) as f64).collect()
@@ -25,7 +23,7 @@ fn values_are_transposed_rotated_and_permuted() {
     let shapes = [(1, 1), (3, 2), (4, 8), (16, 16), (7, 30), (64, 32)];
     for (number, caps) in devices().into_iter().enumerate() {
         for (turn, (rows, cols)) in shapes.into_iter().enumerate() {
-            let (n, dtype) = (rows * cols, DTYPES[(number + turn) % DTYPES.len()]);
+            let (n, dtype) = (rows * cols, DType::ALL[(number + turn) % DType::ALL.len()]);
             let threads = [1, 32, 1024, 64, 256][(number + turn) % 5];
             let write = |k: &Lang| {
                 let [groups, by] = k.sizes(["groups", "by"]);
@@ -47,7 +45,7 @@ fn values_are_transposed_rotated_and_permuted() {
             // Places outside are told by -1 and by numbers from `n` on.
             let at: Vec<f64> = (0..n).map(|i| ((i * 29 + 5) % (n + 2)) as f64 - 1.0).collect();
             let by = n / 3;
-            let options = options(&caps, Some(n as u64));
+            let options = options(&caps, (turn > 1).then_some(n as u64));
             let y = run(&recorded, &[2, by as i64], &[x.clone(), at.clone()], &options);
             for i in 0..2 * n {
                 let (first, i) = (i / n * n, i % n);
@@ -102,7 +100,8 @@ fn products(
         k.groups([groups], threads, |g, [group]| {
             let sum = k.var(k.value(0, DType::F32));
             let load = |step, [i, j]: [_; 2]| {
-                (x.at([group, step, i, j]), w.at([step, i, j]).cast(DType::F32))
+                let [x, w] = [x.at([group, step, i, j]), w.at([step, i, j])];
+                (x.cast(DType::F32), w.cast(DType::F32))
             };
             g.pipeline(stages, first..first + n, shape, load, |step, tiles| {
                 let [x, w] = [&tiles[0], &tiles[1]];
@@ -126,14 +125,15 @@ fn pipelines_have_the_tile_of_each_step() {
             let threads = [64, 32, 1024][(number + stages) % 3];
             let numel = shape[0] * shape[1];
             for n in [0, 1, 2, 3, 7] {
-                let dtypes = [DType::F32, [DType::F16, DType::I8][n % 2]];
+                let next = |by| DType::ALL[(number + stages + by * n) % DType::ALL.len()];
+                let dtypes = [next(1), next(3)];
                 let steps = (stages + n).is_multiple_of(2).then_some(n);
                 let write = products(stages, shape, steps, threads);
                 let recorded = record("products", &setting(&caps, &dtypes), write).unwrap();
                 let first = n % 3;
-                let x = numbers(2 * (first + n) * numel, DType::F32);
-                let w = numbers((first + n) * numel, DType::F32);
-                let options = options(&caps, Some(n as u64));
+                let x = numbers(2 * (first + n) * numel, dtypes[0]);
+                let w = numbers((first + n) * numel, dtypes[1]);
+                let options = options(&caps, (n > 1).then_some(n as u64));
                 let inputs = [x.clone(), w.clone()];
                 let sizes = [2, n as i64, first as i64];
                 let y = run(&recorded, &sizes, &inputs, &options);

@@ -116,7 +116,7 @@ pub(super) fn devices() -> Vec<Caps> {
 
 pub(super) fn options(caps: &Caps, shuffle: Option<u64>) -> Options {
     let subgroup = caps.subgroup.1.max(1) as usize;
-    Options { shuffle, subgroup, ..Options::default() }
+    Options { shuffle, reversed: true, subgroup, ..Options::default() }
 }
 
 pub(super) fn setting(caps: &Caps, inputs: &[DType]) -> Setting {

@@ -42,7 +42,7 @@ fn products_of_tiles_on_every_device() {
     let mut devices = devices();
     devices.extend([with_mma(64), with_mma(128)]);
     for caps in devices {
-        for dtype in [DType::F16, DType::F32] {
+        for dtype in [DType::F16, DType::BF16, DType::F32] {
             if caps.mma != DTypeSet::NONE && dtype == DType::F32 {
                 continue;
             }
