@@ -3,7 +3,7 @@
 //! Operations are weighted by what they cost on hardware of the last decade; a vector op counts
 //! once. Bytes are those of loads and stores to buffers that are not repeated by an inner loop at
 //! the same index. Trip counts are those in the middle iteration of the loops around; such that follow from data count as
-//! [`DATA_TRIPS`], others that are not known as [`UNKNOWN_TRIPS`]. Loops that run where a condition on data holds, and else not at
+//! few, others that are not known as [`UNKNOWN_TRIPS`]. Loops that run where a condition on data holds, and else not at
 //! all, are for exceptions and count as left out.
 
 use crate::caps::Caps;
