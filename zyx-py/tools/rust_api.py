@@ -203,11 +203,11 @@ DEVICE_ELSEWHERE = {
     "source": "kernels are generated",
     "set_optimizer": "for those who write passes",
     "submit": "tensors submit",
-    "litmus": "kernels in Python have no look-back yet",
-    "progress": "kernels in Python have no look-back yet",
+    "litmus": "look-back in kernels asks for it by itself",
+    "progress": "look-back in kernels asks for it by itself",
     "register_pass": "passes are Rust",
-    "raw_program": "kernels of one backend are given in Rust",
-    "raw_languages": "kernels of one backend are given in Rust",
+    "raw_program": "`Kernel.with_raw`",
+    "raw_languages": "`Kernel.with_raw`",
     "set_call_site": "set by each call",
 }
 
