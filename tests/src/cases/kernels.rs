@@ -435,7 +435,10 @@ pub fn kernels_that_are_wrong(device: &Device) {
                 y.set(i, x.at(i));
             });
         });
-        at(endless.check(&[&x]).expect_err("it is wrong"), line, "no end after");
+        // Where the driver ends loops, this one is short, and reading a result is an error (`loops_of_many_iterations`).
+        if device.caps().max_iterations == 0 {
+            at(endless.check(&[&x]).expect_err("it is wrong"), line, "no end after");
+        }
         let line = line!() + 5;
         let mixed = wrong(|k| {
             let n = k.size("n");
