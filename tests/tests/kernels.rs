@@ -274,7 +274,7 @@ fn checked_mode_looks_at_each_access() -> Result<()> {
 #[test]
 fn a_wait_without_end_is_an_error() -> Result<()> {
     let device = device();
-    let x = numbers(&[3000], &device)?;
+    let x = numbers(&[200], &device)?;
     let endless = Kernel::new("endless", |k: &Lang| {
         let n = k.size("n");
         let x = k.input("x", [n]);

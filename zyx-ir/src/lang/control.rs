@@ -4,7 +4,7 @@ use super::array::Array;
 use super::value::{Operand, Val};
 use super::{Lang, SMALL};
 use crate::dtype::DType;
-use crate::ir::{LoopKind, Space, Type, Value};
+use crate::ir::{LoopKind, Op, Order, Space, Type, Value};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use std::ops::Range;
@@ -205,6 +205,11 @@ impl Lang {
         let limit = self.caps().max_iterations as i64;
         let most = if limit > 0 { limit / 2 } else { SMALL as i64 }.min(SMALL as i64);
         let ended = (limit == 0).then(|| (self.cut(), self.var(self.value(false, DType::Bool))));
+        let most = match &ended {
+            // Of threads that come one after the other none waits once one has given up.
+            Some((cut, _)) if !self.caps().simt => self.unless_told(*cut, most),
+            _ => self.index(most),
+        };
         self.open_for(self.numbers(most));
         let holds = condition();
         if holds.dtype() == DType::Bool {
@@ -218,6 +223,20 @@ impl Lang {
         if let Some((cut, has_ended)) = ended {
             self.when(!has_ended.get(), || self.tell(cut));
         }
+    }
+
+    /// So many iterations, or none if a loop did not come to its end.
+    fn unless_told<'k>(&'k self, cut: Value, most: i64) -> Val<'k> {
+        let is_atomic = self.caps().atomics.contains(DType::I32);
+        self.val(|s| {
+            let [zero, most] = [0, most].map(|x| s.b.index(x));
+            let order = if is_atomic { Order::Relaxed } else { Order::Plain };
+            let load = Op::Load { order, buf: cut, index: zero };
+            let told = s.b.push(load, Type::scalar(DType::I32));
+            let none = s.b.constant(Scalar::from(0i32));
+            let none = s.b.binary(BinaryOp::Eq, told, none);
+            s.b.select(none, most, zero)
+        })
     }
 
     /// Tells that a loop did not come to its end.
