@@ -19,8 +19,8 @@ pub(super) fn finish(lang: &Lang) -> Result<Recorded, LangError> {
         return Err(error);
     }
     let raw = std::mem::take(&mut state.b).finish();
-    let is_cut_by_driver = lang.caps().max_iterations > 0;
-    let placed = Placed { raw: &raw, state: &state, is_cut_by_driver };
+    let limit = lang.caps().max_iterations as i64;
+    let placed = Placed { raw: &raw, state: &state, limit };
     let site = |lines: &[u32], value: Value| -> Site {
         let line = lines.get(value.idx()).copied().unwrap_or(0);
         let none = || Site { file: "unknown".into(), line: 0 };
@@ -55,7 +55,8 @@ enum Outside {
 struct Placed<'a> {
     raw: &'a Kernel,
     state: &'a State,
-    is_cut_by_driver: bool,
+    /// Iterations after which the driver ends loops; 0 if it does not.
+    limit: i64,
 }
 
 impl Placed<'_> {
@@ -67,8 +68,9 @@ impl Placed<'_> {
         let mut lines = Vec::new();
         let mut next_place = state.places.iter().peekable();
         let breaks = raw.loops_with_break();
-        let watch = |cut| Watch { cut, breaks, was_cut: None, open: Vec::new() };
-        let mut watch = state.cut.filter(|_| self.is_cut_by_driver).map(watch);
+        let limit = self.limit;
+        let watch = |cut| Watch { cut, limit, breaks, was_cut: None, open: Vec::new() };
+        let mut watch = state.cut.filter(|_| limit > 0).map(watch);
         // Arguments may have been declared within loops.
         let arguments = raw.iter().filter(|x| matches!(x.1, Op::Param { .. } | Op::Var { .. }));
         arguments.for_each(|(value, ..)| _ = r.copy(value));
@@ -103,6 +105,7 @@ impl Placed<'_> {
 struct Watch {
     /// The argument that tells of it.
     cut: Value,
+    limit: i64,
     breaks: Vec<Value>,
     /// Whether the thread noticed it, among threads.
     was_cut: Option<Value>,
@@ -123,9 +126,10 @@ impl Watch {
     fn before(&mut self, r: &mut Rebuild<'_>, value: Value) {
         match r.src.op(value) {
             Op::Loop { kind: LoopKind::Serial, len, .. } if self.was_cut.is_some() => {
-                // A number of iterations that is known is below the limit.
+                // A number of iterations that is known is below the limit, but for a `while_`.
                 let has_break = self.breaks.contains(&value);
-                if has_break || r.src.constant(len).is_none() {
+                let known = r.src.constant(len).map(|n| n.to_i64());
+                if known.is_none_or(|n| has_break && n >= self.limit / 2) {
                     let dtype = if has_break { DType::Bool } else { DType::I64 };
                     let (len, noticed) = (r.get(len), variable(&mut r.out, dtype));
                     self.open.push(Watched { open: value, len, noticed, has_break });
