@@ -280,7 +280,7 @@ fn judge(
     let known = recorded(&text);
     if std::env::var_os("ZYX_BLESS").is_some() {
         let mut text = format!("# {what} on {}, and why; see floor.rs.\n", PRESETS.join(", "));
-        // What was not measured stays.
+        // Rows that this run does not measure stay as they are.
         let kept = known.iter().filter(|(name, _)| !only.is_empty() && !found.contains_key(**name));
         let kept = kept.map(|(name, (ratios, _))| (*name, ratios));
         let exceptions = found.iter().filter(|(_, ratios)| ratios.iter().any(|&r| r > most));
