@@ -122,7 +122,8 @@ impl Lang {
     fn open_for<'k>(&'k self, (first, len): Numbers<'k>) -> Val<'k> {
         self.primitive(|| {
             self.meet_at_end();
-            first + self.open_loop(LoopKind::Serial, 0, len)
+            let counter = self.open_loop(LoopKind::Serial, 0, len);
+            if first.literal().is_some_and(|x| x.to_i64() == 0) { counter } else { first + counter }
         })
     }
 
@@ -201,28 +202,22 @@ impl Lang {
     /// [`SMALL`] iterations, or what the device allows, gives up; then no result of the call can be read.
     #[track_caller]
     pub fn while_<'k>(&'k self, condition: impl FnOnce() -> Val<'k>, body: impl FnOnce()) {
-        // Where the driver ends loops, those that end without a break are noticed.
+        // Fewer than after which a driver ends loops.
         let limit = self.caps().max_iterations as i64;
         let most = if limit > 0 { limit / 2 } else { SMALL as i64 }.min(SMALL as i64);
-        let ended = (limit == 0).then(|| (self.cut(), self.var(self.value(false, DType::Bool))));
-        let most = match &ended {
-            // Of threads that come one after the other none waits once one has given up.
-            Some((cut, _)) if !self.caps().simt => self.unless_told(*cut, most),
-            _ => self.index(most),
-        };
-        self.open_for(self.numbers(most));
+        let cut = self.cut();
+        // Of threads that come one after the other none waits once one has given up.
+        let most = if self.caps().simt { self.index(most) } else { self.unless_told(cut, most) };
+        let counter = self.open_for((self.index(0), most));
+        self.state.borrow_mut().waits.push(counter.value);
         let holds = condition();
         if holds.dtype() == DType::Bool {
-            ended.iter().for_each(|(_, has_ended)| has_ended.set(!holds));
             self.break_if(!holds);
         } else {
             self.fail(format_args!("a condition is {}, not bool", holds.dtype()));
         }
         body();
         self.close_region();
-        if let Some((cut, has_ended)) = ended {
-            self.when(!has_ended.get(), || self.tell(cut));
-        }
     }
 
     /// So many iterations, or none if a loop did not come to its end.
@@ -237,19 +232,6 @@ impl Lang {
             let none = s.b.binary(BinaryOp::Eq, told, none);
             s.b.select(none, most, zero)
         })
-    }
-
-    /// Tells that a loop did not come to its end.
-    fn tell(&self, cut: Value) {
-        let has_atomic = self.caps().has_atomic(BinaryOp::Max, DType::I32);
-        self.emit(|s| {
-            let (zero, one) = (s.b.index(0), s.b.constant(Scalar::from(1i32)));
-            match has_atomic {
-                true => _ = s.b.atomic(BinaryOp::Max, cut, zero, one),
-                // All that store here store the same.
-                false => _ = s.b.store(cut, zero, one),
-            }
-        });
     }
 
     /// Runs one body or another.

@@ -1,13 +1,14 @@
 //! From what was recorded to a kernel.
 //!
 //! Storage that groups share is declared where groups begin, barriers that are not needed go, and accesses whose coordinates
-//! are not shown to be inside get guards. Where a driver ends loops of many iterations without a word, threads notice it and tell
-//! ([`Role::Cut`](super::Role)).
+//! are not shown to be inside get guards. Threads tell of loops that did not come to their end ([`Role::Cut`](super::Role)): those that
+//! only a break ends, and those of any number of iterations where a driver ends long ones without a word.
 
 use super::{Lang, LangError, Place, Recorded, Site, State};
+use crate::caps::Caps;
 use crate::dtype::DType;
-use crate::ir::{Builder, Kernel, LoopKind, Op, Ranges, Space, Type, Value, VerifyError, verify};
-use crate::ops::{BinaryOp, UnaryOp};
+use crate::ir::{Kernel, LoopKind, Op, Ranges, Space, Type, Value, VerifyError, verify};
+use crate::ops::BinaryOp;
 use crate::passes::dce;
 use crate::passes::rebuild::Rebuild;
 use crate::passes::registers::split_arrays;
@@ -19,8 +20,7 @@ pub(super) fn finish(lang: &Lang) -> Result<Recorded, LangError> {
         return Err(error);
     }
     let raw = std::mem::take(&mut state.b).finish();
-    let limit = lang.caps().max_iterations as i64;
-    let placed = Placed { raw: &raw, state: &state, limit };
+    let placed = Placed { raw: &raw, state: &state, caps: lang.caps() };
     let site = |lines: &[u32], value: Value| -> Site {
         let line = lines.get(value.idx()).copied().unwrap_or(0);
         let none = || Site { file: "unknown".into(), line: 0 };
@@ -55,22 +55,19 @@ enum Outside {
 struct Placed<'a> {
     raw: &'a Kernel,
     state: &'a State,
-    /// Iterations after which the driver ends loops; 0 if it does not.
-    limit: i64,
+    caps: &'a Caps,
 }
 
 impl Placed<'_> {
     /// The kernel, and the line of each of its ops.
     fn kernel(&self, outside: Outside) -> (Kernel, Vec<u32>) {
-        let Placed { raw, state, .. } = *self;
+        let Placed { raw, state, caps } = *self;
         let (ranges, ends) = (Ranges::of(raw), raw.region_ends());
         let mut r = Rebuild::new(raw);
         let mut lines = Vec::new();
         let mut next_place = state.places.iter().peekable();
-        let breaks = raw.loops_with_break();
-        let limit = self.limit;
-        let watch = |cut| Watch { cut, limit, breaks, was_cut: None, open: Vec::new() };
-        let mut watch = state.cut.filter(|_| limit > 0).map(watch);
+        let mut watch =
+            state.cut.map(|cut| Watch { cut, caps, waits: &state.waits, open: Vec::new() });
         // Arguments may have been declared within loops.
         let arguments = raw.iter().filter(|x| matches!(x.1, Op::Param { .. } | Op::Var { .. }));
         arguments.for_each(|(value, ..)| _ = r.copy(value));
@@ -101,50 +98,45 @@ impl Placed<'_> {
     }
 }
 
-/// Loops that a driver may end early, in a kernel being rebuilt.
-struct Watch {
+/// Loops that may not come to their end, in a kernel being rebuilt.
+struct Watch<'a> {
     /// The argument that tells of it.
     cut: Value,
-    limit: i64,
-    breaks: Vec<Value>,
-    /// Whether the thread noticed it, among threads.
-    was_cut: Option<Value>,
-    open: Vec<Watched>,
+    caps: &'a Caps,
+    /// Loops that only a break ends.
+    waits: &'a [Value],
+    open: Vec<(Value, Option<Watched>)>,
 }
 
-/// One of these loops.
-struct Watched {
-    open: Value,
-    len: Value,
-    /// The iterations that began, or whether a break ended the loop, if there is one in it.
-    noticed: Value,
-    has_break: bool,
-}
+/// A variable with the number of iterations that began, or of all of them if a break ended the loop. In a loop that only a break ends
+/// none count.
+struct Watched(Value);
 
-impl Watch {
+impl Watch<'_> {
     /// Records what has to stand before an op.
     fn before(&mut self, r: &mut Rebuild<'_>, value: Value) {
         match r.src.op(value) {
-            Op::Loop { kind: LoopKind::Serial, len, .. } if self.was_cut.is_some() => {
-                // A number of iterations that is known is below the limit, but for a `while_`.
-                let has_break = self.breaks.contains(&value);
-                let known = r.src.constant(len).map(|n| n.to_i64());
-                if known.is_none_or(|n| has_break && n >= self.limit / 2) {
-                    let dtype = if has_break { DType::Bool } else { DType::I64 };
-                    let (len, noticed) = (r.get(len), variable(&mut r.out, dtype));
-                    self.open.push(Watched { open: value, len, noticed, has_break });
-                }
+            Op::Loop { kind: LoopKind::Serial, len, .. } => {
+                // A number of iterations that is known is below what a driver runs.
+                let is_long = self.caps.max_iterations > 0 && r.src.constant(len).is_none();
+                let is_watched = is_long || self.waits.contains(&value);
+                let watched = is_watched.then(|| {
+                    let began = r.out.alloc(Space::Register, Type::scalar(DType::I64), 1);
+                    let zero = r.out.index(0);
+                    r.out.store(began, zero, zero);
+                    Watched(began)
+                });
+                self.open.push((value, watched));
             }
             Op::Break { cond } => {
-                let cond = r.get(cond);
-                if let Some(of) = self.open.last() {
-                    set(&mut r.out, of.noticed, cond);
-                }
-            }
-            Op::End { open } if is_local(r.src.op(open)) => {
-                if let Some(was_cut) = self.was_cut.take() {
-                    let cut = r.get(self.cut);
-                    tell(&mut r.out, cut, was_cut);
+                if let Some((open, Some(Watched(began)))) = self.open.last()
+                    && let Op::Loop { len, .. } = r.src.op(*open)
+                {
+                    let [cond, len] = [cond, len].map(|x| r.get(x));
+                    let zero = r.out.index(0);
+                    let now = r.out.load(*began, zero);
+                    let now = r.out.select(cond, len, now);
+                    r.out.store(*began, zero, now);
                 }
             }
             _ => {}
@@ -154,22 +146,37 @@ impl Watch {
     /// Records what has to stand behind an op.
     fn after(&mut self, r: &mut Rebuild<'_>, value: Value) {
         match r.src.op(value) {
-            op if is_local(op) => self.was_cut = Some(variable(&mut r.out, DType::Bool)),
-            Op::Loop { .. } => {
-                if let Some(of) = self.open.last().filter(|of| of.open == value && !of.has_break) {
-                    let (counter, one) = (r.get(value), r.out.index(1));
-                    let began = r.out.binary(BinaryOp::Add, counter, one);
-                    set(&mut r.out, of.noticed, began);
+            Op::Loop { .. } if !self.waits.contains(&value) => {
+                if let Some((open, Some(Watched(began)))) = self.open.last()
+                    && *open == value
+                {
+                    let (counter, zero, one) = (r.get(value), r.out.index(0), r.out.index(1));
+                    let now = r.out.binary(BinaryOp::Add, counter, one);
+                    r.out.store(*began, zero, now);
                 }
             }
             Op::End { open } => {
-                if let Some(of) = self.open.pop_if(|of| of.open == open)
-                    && let Some(was_cut) = self.was_cut
+                if let Some((open, Some(Watched(began)))) = self.open.pop_if(|of| of.0 == open)
+                    && let Op::Loop { len, .. } = r.src.op(open)
                 {
-                    of.note(&mut r.out, was_cut);
+                    let (len, zero) = (r.get(len), r.out.index(0));
+                    let began = r.out.load(began, zero);
+                    let is_cut = r.out.binary(BinaryOp::Lt, began, len);
+                    self.tell(r, is_cut);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Tells other than 0 where a condition holds.
+    fn tell(&self, r: &mut Rebuild<'_>, condition: Value) {
+        let (cut, zero) = (r.get(self.cut), r.out.index(0));
+        let (at, one) = (r.out.guard(zero, condition), r.out.constant(Scalar::from(1i32)));
+        match self.caps.has_atomic(BinaryOp::Max, DType::I32) {
+            true => _ = r.out.atomic(BinaryOp::Max, cut, at, one),
+            // All that store here store the same.
+            false => _ = r.out.store(cut, at, one),
         }
     }
 }
@@ -180,41 +187,6 @@ fn is_shared(op: Op) -> bool {
 
 fn is_local(op: Op) -> bool {
     matches!(op, Op::Loop { kind: LoopKind::Local, .. })
-}
-
-/// Tells other than 0 where a thread noticed that a loop was ended.
-fn tell(b: &mut Builder, cut: Value, was_cut: Value) {
-    let zero = b.index(0);
-    let cond = b.load(was_cut, zero);
-    let (at, one) = (b.guard(zero, cond), b.constant(Scalar::from(1i32)));
-    b.atomic(BinaryOp::Max, cut, at, one);
-}
-
-/// A variable that begins with 0.
-fn variable(b: &mut Builder, dtype: DType) -> Value {
-    let variable = b.alloc(Space::Register, Type::scalar(dtype), 1);
-    let zero = b.constant(Scalar::from_i64(dtype, 0));
-    set(b, variable, zero);
-    variable
-}
-
-fn set(b: &mut Builder, variable: Value, value: Value) {
-    let zero = b.index(0);
-    b.store(variable, zero, value);
-}
-
-impl Watched {
-    /// Notes whether the loop ended before its last iteration, and not by itself.
-    fn note(&self, b: &mut Builder, was_cut: Value) {
-        let zero = b.index(0);
-        let [noticed, before] = [self.noticed, was_cut].map(|x| b.load(x, zero));
-        let cut = match self.has_break {
-            true => b.unary(UnaryOp::Not, noticed),
-            false => b.binary(BinaryOp::Lt, noticed, self.len),
-        };
-        let cut = b.binary(BinaryOp::Or, before, cut);
-        set(b, was_cut, cut);
-    }
 }
 
 impl Outside {

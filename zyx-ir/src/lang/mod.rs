@@ -359,8 +359,10 @@ struct State {
     parallel: Vec<Value>,
     /// Barriers that turned out not to be needed.
     unneeded: Vec<Value>,
-    /// The argument that tells of loops that a driver ended.
+    /// The argument that tells of loops that did not come to their end.
     cut: Option<Value>,
+    /// Loops that only a break ends.
+    waits: Vec<Value>,
     /// Whether the recording has ended.
     over: bool,
 }
