@@ -1,7 +1,8 @@
 //! Kernels of programs beside what else there is: plans, gradients, batches, jit, checked mode.
 
-use zyx_core::kernel::{BinaryOp, Kernel, Lang, Val};
+use zyx_core::kernel::{BinaryOp, Kernel, KernelStep, Lang, Val};
 use zyx_core::{DType, Device, Jit, Result, Runtime, Tensor};
+use zyx_tests::Rng;
 use zyx_tests::cases::kernels::gallery;
 
 fn device() -> Device {
@@ -370,5 +371,159 @@ fn independent_kernels_keep_their_sizes() -> Result<()> {
     let y = scaled.call(&[&inputs[1].add(1.0)?])?.add(1.0)?;
     let right = inputs[1].add(1.0)?.mul(3.0)?.add(1.0)?;
     assert_eq!(y.to_vec::<f32>()?, right.to_vec::<f32>()?);
+    Ok(())
+}
+
+/// Programs that calls with inputs of 500 random sizes are compiled to.
+fn programs_of_sizes(
+    device: &Device,
+    inputs: &dyn Fn([usize; 3]) -> Result<Vec<Tensor>>,
+    call: &dyn Fn(&[&Tensor]) -> Result<Vec<Tensor>>,
+) -> Result<u64> {
+    let (mut rng, mut programs) = (Rng::new(7), 0);
+    for _ in 0..500 {
+        let inputs = inputs([40, 40, 20].map(|most| 1 + rng.below(most)))?;
+        Tensor::realize_all(&inputs)?;
+        let before = device.stats();
+        Tensor::realize_all(&call(&inputs.iter().collect::<Vec<_>>())?)?;
+        let since = device.stats().since(&before);
+        programs += since.compiles + since.loads;
+    }
+    Ok(programs)
+}
+
+/// The CPU has no matrix instructions, for which rows of whole vectors have programs of their own.
+#[test]
+fn kernels_of_the_gallery_are_compiled_once_for_all_sizes() -> Result<()> {
+    let device = device();
+    let of = |shape: &[usize]| numbers(shape, &device);
+    let whole = |n: usize, most: usize| -> Result<Tensor> {
+        let x: Vec<i32> = (0..n).map(|i| ((i * 7919 + 13) % most) as i32).collect();
+        Tensor::from_slice(&x, [n], &device)
+    };
+    // Starts of `parts` parts of `n` elements.
+    let starts = |parts: usize, n: usize| -> Result<Tensor> {
+        let x: Vec<i32> = (0..=parts).map(|i| (i * n / parts) as i32).collect();
+        Tensor::from_slice(&x, [parts + 1], &device)
+    };
+    type Inputs<'a> = &'a dyn Fn([usize; 3]) -> Result<Vec<Tensor>>;
+    let matrix: Inputs<'_> = &|[n, m, _]| Ok(vec![of(&[n, m])?]);
+    let row: Inputs<'_> = &|[n, m, _]| Ok(vec![of(&[n * m])?]);
+    let kernels: [(Kernel, u64, Inputs<'_>); 13] = [
+        (gallery::softmax::softmax(), 1, matrix),
+        (gallery::cumsum::cumsum(), 1, matrix),
+        (gallery::heat::heat(0.2), 1, matrix),
+        (gallery::sort::sort(), 1, matrix),
+        (gallery::norm::rms_norm(1e-5), 1, &|[n, m, _]| Ok(vec![of(&[n, m])?, of(&[m])?])),
+        (gallery::segments::segment_sum(), 1, &|[n, m, _]| Ok(vec![of(&[n])?, starts(m, n)?])),
+        (gallery::product::product(), 1, &|[n, m, l]| Ok(vec![of(&[n, l])?, of(&[l, m])?])),
+        (gallery::attention::attention(16, true), 1, &|[n, m, l]| {
+            let keys = [l % 3 + 1, m, 16];
+            Ok(vec![of(&[l % 3 + 1, n, 16])?, of(&keys)?, of(&keys)?])
+        }),
+        (gallery::collatz::collatz(), 1, &|[n, ..]| Ok(vec![whole(n, 97)?])),
+        // Another one fills the counts.
+        (gallery::histogram::histogram(), 2, &|[n, m, _]| {
+            let bytes: Vec<u8> = (0..n * m).map(|i| (i * 31 % 251) as u8).collect();
+            Ok(vec![Tensor::from_slice(&bytes, [n * m], &device)?])
+        }),
+        // Another one fills the sums that groups publish: all rows are one tile.
+        (gallery::scan::scan(), 2, row),
+        // Functions of elements are operations of graphs: kernels of the first size, of one element, and of all other sizes.
+        (gallery::mish::mish(), 3, row),
+        (gallery::gated::gated(), 3, &|[n, m, _]| Ok(vec![of(&[n * m])?, of(&[n * m])?])),
+    ];
+    for (kernel, most, inputs) in kernels {
+        let programs = programs_of_sizes(&device, inputs, &|x| kernel.call_all(x))?;
+        assert!((1..=most).contains(&programs), "{}: {programs}, not {most}", kernel.name());
+    }
+    // Other programs fill distances and slots of the queue, one for the first size and one for all others, `shortened`, and
+    // the ends of the queue.
+    let graph: Inputs<'_> = &|[n, m, _]| Ok(vec![starts(n + 1, m)?, whole(m, n + 1)?]);
+    let search = |x: &[&Tensor]| Ok(vec![gallery::bfs::bfs(x[0], x[1], 0)?]);
+    let programs = programs_of_sizes(&device, graph, &search)?;
+    assert!((1..=7).contains(&programs), "bfs: {programs}");
+    Ok(())
+}
+
+/// Each group stores to a tile of its own; those at the end go beyond the array.
+#[test]
+fn tiles_cover_an_array() -> Result<()> {
+    let device = device();
+    let shape = [5usize, 7];
+    let transposed = Kernel::new("transposed", move |k: &Lang| {
+        let [n, m] = k.sizes(["n", "m"]);
+        let x = k.input("x", [n, m]);
+        let y = k.output("y", [m, n], x.dtype());
+        let [wide, tall] = [[shape[0], shape[1]], [shape[1], shape[0]]];
+        k.groups(x.tiles(wide), 32, |g, [i, j]| {
+            let (from, to) = (x.tile([i, j], wide), y.tile([j, i], tall));
+            g.each(shape, |[i, j]| {
+                to.set([j, i], from.at([i, j]));
+                // Outside of the tile.
+                to.set([j, i + shape[0]], from.at([i, j]));
+                to.row(j - shape[1]).set(i, from.at_or([i, j], 9.0));
+            });
+        });
+    });
+    for [n, m] in [[1, 1], [5, 7], [13, 40], [20, 14]] {
+        let x = numbers(&[n, m], &device)?;
+        transposed.check(&[&x])?;
+        let expected = x.transpose(0, 1)?.to_vec::<f32>()?;
+        assert_eq!(transposed.call(&[&x])?.to_vec::<f32>()?, expected, "{n} {m}");
+    }
+    let first = Kernel::new("first", |k: &Lang| {
+        let n = k.size("n");
+        let (x, y) = (k.input("x", [n]), k.output("y", [n], DType::F32));
+        k.groups(x.tiles([4]), 1, |_, [i]| {
+            let (x, y) = (x.tile(i, [4]), y.tile(i, [4]));
+            k.for_each(4, |i| y.set(i, x.at_or(i - 1, -1.0) + x.at_or(i + 1, -2.0)));
+        });
+    });
+    let x = Tensor::new([1f32, 2.0, 3.0, 4.0, 5.0], &device)?;
+    assert_eq!(first.call(&[&x])?.to_vec::<f32>()?, [1.0, 4.0, 6.0, 1.0, -3.0]);
+    Ok(())
+}
+
+#[test]
+fn a_trace_has_the_values_of_each_step() -> Result<()> {
+    let device = device();
+    let line = line!() + 6;
+    let sums = Kernel::new("sums", |k: &Lang| {
+        let [rows, cols] = k.sizes(["rows", "cols"]);
+        let (x, y) = (k.input("x", [rows, cols]), k.output("y", [rows], DType::F32));
+        k.groups([rows], 64, |g, [row]| {
+            let sum = g.reduce(BinaryOp::Add, cols, |i| x.at([row, i]));
+            let half = sum * 0.5;
+            y.set(row, half);
+        });
+    });
+    let x = Tensor::new([[1f32, 2.0, 3.0], [10.0, 20.0, 30.0]], &device)?;
+    for (row, loads, half) in [(0, [1.0, 2.0, 3.0], 3.0), (1, [10.0, 20.0, 30.0], 30.0)] {
+        let steps = sums.trace(&[&x], &[row])?;
+        let of = |line: u32, op: &str| -> Vec<f64> {
+            let all = steps.iter().filter(|step| {
+                step.line.line == line && step.op.split_whitespace().nth(1) == Some(op)
+            });
+            all.map(|step| step.result[0].to_f64()).collect()
+        };
+        assert_eq!(of(line, "load")[..3], loads, "{steps:#?}");
+        assert_eq!(of(line + 1, "mul"), [half], "{steps:#?}");
+        assert_eq!(of(line + 2, "store"), [half], "{steps:#?}");
+    }
+    // An iteration of `each`, of a function of elements, and up to a mistake.
+    let wrong = Kernel::new("wrong", |k: &Lang| {
+        let [n, m] = k.sizes(["n", "m"]);
+        let (x, y) = (k.input("x", [n, m]), k.output("y", [n, m], DType::F32));
+        k.each([n, m], |[i, j]| y.set([i, j], (x.at([i, j]) + 1.0) * x.at([i, j + 1])));
+    });
+    let last = |steps: &[KernelStep]| steps.last().map(|step| step.result[0].to_f64());
+    assert_eq!(last(&wrong.trace(&[&x], &[0, 1])?), Some(9.0));
+    assert!(wrong.check(&[&x]).is_err());
+    let steps = wrong.trace(&[&x], &[0, 2])?;
+    assert!(!steps.is_empty() && !steps.iter().any(|step| step.op.contains("store")));
+    let square = Kernel::elementwise("square", |x: &[Val]| x[0] * x[0]);
+    assert_eq!(last(&square.trace(&[&x], &[4])?), Some(400.0));
+    assert!(square.trace(&[&x], &[6])?.is_empty());
     Ok(())
 }

@@ -5,4 +5,4 @@ pub use crate::ir::Access;
 pub use crate::lang::*;
 pub use crate::ops::{BinaryOp, UnaryOp};
 pub use crate::schedule::Operation;
-pub use crate::tensor::{Kernel, KernelGradient, RawLaunch};
+pub use crate::tensor::{Kernel, KernelGradient, KernelStep, RawLaunch};

@@ -154,6 +154,8 @@ def scan(k: lang.Lang) -> None:
         g.exchange(256, "float32", lambda i: x[i], lambda i: 255 - i, emit)
         g.pipeline(2, n, (16, 16), load, compute)
         k.when(queue.push(queue.pop(g)))(lambda: None)
+        k.while_(lambda: x[tile] > 0)(lambda: k.break_if(before > 1))
+        g.matrix([16, 16], "float32").add_product_after(16, x.dtype, lambda: g.matrix([16, 16], "float32"), lambda s, j: x[s + j])
 
         @queue.drain(g)
         def _(item: lang.Val) -> None:

@@ -473,6 +473,99 @@ def test_folds_of_tuples():
     assert high.tolist() == a.argmax(axis=1).tolist()
 
 
+def test_loops_that_a_condition_ends(device):
+    @zyx.kernel
+    def loops(k):
+        n, m = k.sizes("n", "m")
+        x = k.input("x", [n, m])
+        divisor, odd, first, total = [k.output(name, [n], x.dtype) for name in ("divisor", "odd", "first", "total")]
+
+        @k.each(n)
+        def _(i):
+            a, b = k.var(x[i, 0]), k.var(x[i, 1])
+
+            @k.while_(lambda: b.get() != 0)
+            def _():
+                rest = a.get() % b.get()
+                a.set(b.get())
+                b.set(rest)
+
+            divisor[i] = a.get()
+            now, count = k.var(x[i, 0]), k.var(0, x.dtype)
+
+            @k.while_(lambda: now.get() > 1)
+            def _():
+                k.while_(lambda: now.get() % 2 == 0)(lambda: now.set(now.get() // 2))
+                k.break_if(now.get() == 1)
+                now.set(now.get() * 3 + 1)
+                count.set(count.get() + 1)
+
+            odd[i] = count.get()
+            place = k.var(0, x.dtype)
+
+            @k.for_each(m)
+            def _(j):
+                k.break_if(x[i, j] < 0)
+                place.set(j + 1)
+
+            first[i] = place.get()
+
+            def add(sum, j):
+                k.break_if(x[i, j] < 0)
+                return sum + x[i, j]
+
+            total[i] = k.fold(m, k.value(0, x.dtype), add)
+
+    def odd_steps(n):
+        count = 0
+        while n > 1:
+            n, count = (3 * n + 1, count + 1) if n % 2 else (n // 2, count)
+        return count
+
+    x = np.random.default_rng(0).integers(1, 100, (50, 7))
+    x[:, 2:] -= 10
+    loops.check(zyx.tensor(x))
+    divisor, odd, first, total = (y.numpy() for y in loops(zyx.tensor(x, device=device)))
+    ends = [next((j for j, v in enumerate(row) if v < 0), 7) for row in x]
+    assert min(ends) < max(ends) == 7
+    np.testing.assert_array_equal(divisor, np.gcd(x[:, 0], x[:, 1]))
+    np.testing.assert_array_equal(odd, [odd_steps(n) for n in x[:, 0]])
+    np.testing.assert_array_equal(first, ends)
+    np.testing.assert_array_equal(total, [row[:end].sum() for row, end in zip(x, ends)])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("columns", [8, 64])
+def test_a_factor_that_is_computed(dtype, columns):
+    @zyx.kernel
+    def products(k):
+        n, depth = k.sizes("n", "depth")
+        x, w, v = k.input("x", [n, depth]), k.input("w", [depth, columns]), k.input("v", [columns, 32])
+        y = k.output("y", [n, 32], "float64" if x.dtype == zyx.float64 else "float32")
+
+        @k.groups([n.div_ceil(32)], threads=64)
+        def _(g, turn):
+            top, sums = turn * 32, g.matrix([32, 32], y.dtype)
+
+            def factor():
+                matrix = g.matrix([32, columns], y.dtype)
+                matrix.add_product(depth, lambda i, s: x.at_or((top + i, s), 0), lambda s, j: w.at_or((s, j), 0))
+                return matrix
+
+            sums.add_product_after(columns, x.dtype, factor, lambda s, j: v.at_or((s, j), 0))
+
+            @sums.each()
+            def _(i, j, sum):
+                y.set_if(top + i < n, (top + i, j), sum)
+
+    # Small integers, of which products and sums are exact in each dtype.
+    rng = np.random.default_rng(columns)
+    x, w, v = (rng.integers(-1, 2, shape).astype("float64") for shape in [(70, 5), (5, columns), (columns, 32)])
+    inputs = [zyx.tensor(a).to(getattr(zyx, dtype)) for a in (x, w, v)]
+    np.testing.assert_array_equal(products(*inputs).numpy(), x @ w @ v)
+    products.check(*inputs)
+
+
 def test_sizes_that_no_input_says_and_outputs_from_inputs():
     @zyx.kernel
     def repeated(k):
@@ -860,21 +953,91 @@ def test_an_access_outside_is_found():
     assert is_at(raised.value, wrong, "y[i] = x[i + 1]")
 
 
-def test_a_wrong_number_of_cotangents():
+def test_a_value_outside_of_its_loop():
+    def wrong(k):
+        n = k.size("n")
+        x, y = k.input("x", [n]), k.output("y", [n], "float32")
+
+        @k.each(n)
+        def _(i):
+            kept = []
+            k.for_each(3)(lambda j: kept.append(x[i] * j.cast("float32")))
+            y[i] = kept[0]
+
+    with pytest.raises(zyx.KernelError, match="is not defined here") as raised:
+        zyx.kernel(wrong)(zyx.ones(3))
+    assert is_at(raised.value, wrong, "y[i] = kept[0]")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda k, x: k.while_(lambda: x)(print),
+        lambda k, x: k.for_each(3)(lambda j: k.break_if(x)),
+        lambda k, x: k.when(x)(print),
+        lambda k, x: k.when_else(x, print, print),
+    ],
+)
+def test_a_condition_that_is_no_bool(use):
+    def wrong(k):
+        x = k.input("x", [k.size("n")])
+        k.each(3)(lambda i: use(k, x[i]))
+
+    with pytest.raises(zyx.KernelError, match="a condition is f32, not bool") as raised:
+        zyx.kernel(wrong)(zyx.ones(3))
+    assert (raised.value.filename, raised.value.lineno) == (__file__, use.__code__.co_firstlineno)
+
+
+def test_a_wait_without_end():
+    def endless(k):
+        n = k.size("n")
+        x, y = k.input("x", [n]), k.output("y", [n], "int32")
+
+        @k.each(n)
+        def _(i):
+            turns = k.var(0, "int32")
+            k.while_(lambda: x[i] == x[i])(lambda: turns.set(turns.get() ^ 1))
+            y[i] = turns.get()
+
+    kernel = zyx.kernel(endless)
+    with pytest.raises(zyx.KernelError, match="no end after") as raised:
+        kernel.check(zyx.ones(3))
+    assert is_at(raised.value, endless, "k.while_")
+    y = kernel(zyx.ones(200))
+    with pytest.raises(zyx.KernelError, match="iterations of loops") as raised:
+        y.tolist()
+    assert is_at(raised.value, test_a_wait_without_end, "y = kernel(")
+
+
+@pytest.mark.parametrize(
+    "rule, match",
+    [
+        (lambda of: [of.cotangent * 2, None], "gives 2 cotangents for 1 input"),
+        (lambda of: [], "gives 0 cotangents for 1 input"),
+        (lambda of: [of.cotangent.sum()], "for input 0, which is f32"),
+        (lambda of: [of.cotangent.to(zyx.float64)], "gives f64.* for input 0, which is f32"),
+        (lambda of: [2.0], "gives 'float' instead of a tensor"),
+        (lambda of: None, "gives 'NoneType' instead of a tensor"),
+    ],
+)
+def test_wrong_cotangents(rule, match):
+    kernel = zyx.kernel(double.__wrapped__)
+    kernel.gradient(rule)
+    with pytest.raises(zyx.KernelError, match=match) as raised:
+        kernel(zyx.ones(3, requires_grad=True)).sum().backward()
+    line = rule.__code__.co_firstlineno
+    assert (raised.value.filename, raised.value.lineno) == (__file__, line)
+    assert f"kernel `double` at {__file__}:{line}" in str(raised.value)
+
+
+def test_rules_of_gradients():
     kernel = zyx.kernel(double.__wrapped__)
 
     def rule(of):
-        return [of.cotangent * 2, None]
+        return of.cotangent * 2 if of.number == 0 and len(of.inputs) == 1 else None
 
     assert kernel.gradient(rule) is rule
     x = zyx.ones(3, requires_grad=True)
-    with pytest.raises(zyx.KernelError, match="gives 2 cotangents for 1 input") as raised:
-        kernel(x).sum().backward()
-    assert is_at(raised.value, rule, "def rule")
-    kernel.gradient(lambda of: [of.cotangent.sum()])
-    with pytest.raises(zyx.KernelError, match="for input 0"):
-        kernel(x).sum().backward()
-    kernel.gradient(lambda of: of.cotangent * 2 if of.number == 0 and len(of.inputs) == 1 else None)
     kernel(x).sum().backward()
     assert x.grad.tolist() == [2.0] * 3
     kernel.gradient(lambda of: [1 / 0])
@@ -923,6 +1086,8 @@ def test_exceptions_are_raised_unchanged():
         lambda k, x: k.groups(3)(lambda g, i: g.scan("add", 3, "f32", raising, raising)),
         lambda k, x: k.groups(3)(lambda g, i: g.matrix([16, 16], "f32").add_product(3, raising, raising)),
         lambda k, x: k.groups(3)(lambda g, i: g.matrix([16, 16], "f32").map(raising)),
+        lambda k, x: k.groups(3)(lambda g, i: g.matrix([16, 16], "f32").add_product_after(16, "f32", raising, raising)),
+        lambda k, x: k.groups(3)(lambda g, i: g.matrix([16, 16], "f32").add_product_after(8, "f32", lambda: g.matrix([16, 8], "f32"), raising)),
         lambda k, x: k.groups(3)(lambda g, i: g.rank(3, 4, raising, raising)),
         lambda k, x: k.groups(3)(lambda g, i: g.append(g.shared(1, "int32"), 3, lambda i: i < 2, raising)),
         lambda k, x: k.groups(3)(lambda g, i: g.exchange(3, "f32", raising, raising, raising)),
@@ -931,6 +1096,8 @@ def test_exceptions_are_raised_unchanged():
         lambda k, x: drained(k)(raising),
         lambda k, x: looked_back(k)(raising),
         lambda k, x: k.each(3)(lambda i: k.fold(3, x[i], raising)),
+        lambda k, x: k.each(3)(lambda i: k.while_(raising)(print)),
+        lambda k, x: k.each(3)(lambda i: k.while_(lambda: i < 0)(raising)),
         lambda k, x: k.each(3)(lambda i: k.when_else(i > 0, raising, raising)),
     ):
 
@@ -1103,6 +1270,10 @@ def test_other_mistakes():
     fails(lambda k: k.fold(3, (k.index(0), k.index(1)), lambda state, i: i), Exception, "iterable|values")
     fails(lambda k: k.fold(3, 0, lambda state, i: i), TypeError, r"k\.value")
     fails(lambda k: k.for_each(range(0, 9, 2)), ValueError, "step 1")
+    fails(lambda k: k.each(3)(lambda i: k.while_(i < 0)), TypeError, "is a function")
+    fails(lambda k: k.each(3)(lambda i: k.while_(lambda: None)(print)), TypeError, "'NoneType' object is no value")
+    fails(lambda k: k.each(3)(lambda i: k.break_if(i > 1)), zyx.KernelError, "directly in a serial loop")
+    fails(lambda k: k.each(3)(lambda i: k.for_each(3)(lambda j: k.when(j > i)(lambda: k.break_if(j > 1)))), zyx.KernelError, "directly in a serial loop")
 
     def group(f):
         return lambda k: (lambda x: k.groups(3)(lambda g, i: f(k, g, x)))(x(k))
@@ -1142,6 +1313,15 @@ def test_other_mistakes():
     fails(group(lambda k, g, x: g.pipeline(0, 3, 3, lambda step, i: x[i], print)), zyx.KernelError, "1 to 16 stages")
     fails(group(lambda k, g, x: g.pipeline(2, 3, 3, lambda step, i: 0, print)), TypeError, r"k\.value")
     fails(group(lambda k, g, x: g.pipeline(2, 3, [k.index(3)], lambda step, i: x[i], print)), TypeError, "numbers of Python")
+
+    def computed(columns, left):
+        return group(lambda k, g, x: g.matrix([16, 16], "f32").add_product_after(columns, "f32", lambda: left(g), lambda s, j: x[s]))
+
+    fails(computed(12, lambda g: g.matrix([16, 16], "f32")), zyx.KernelError, "12 columns: a power of two")
+    fails(computed(16, lambda g: g.matrix([16, 8], "f32")), zyx.KernelError, r"a factor is f32 \[16, 8\], not f32 \[16, 16\]")
+    fails(computed(8, lambda g: g.matrix([16, 8], "float64")), zyx.KernelError, r"a factor is f64 \[16, 8\], not f32 \[16, 8\]")
+    fails(computed(16, lambda g: None), TypeError, "Matrix")
+    fails(computed(-1, lambda g: None), OverflowError, "negative")
     with pytest.raises(TypeError, match="callable"):
         zyx.kernel(3)
     with pytest.raises(TypeError, match="argument"):
@@ -1153,10 +1333,10 @@ def test_other_mistakes():
 
 
 GROUP = zyx.lang.Group
-DOCUMENTED = [zyx.kernel, zyx.Kernel.gradient, zyx.Kernel.from_text, zyx.lang.LookBack, zyx.lang.Queue, zyx.lang.Lang.limit]
+DOCUMENTED = [zyx.kernel, zyx.Kernel.gradient, zyx.Kernel.from_text, zyx.lang.LookBack, zyx.lang.Queue, zyx.lang.Lang.limit, zyx.lang.Lang.while_]
 
 
-@pytest.mark.parametrize("documented", [*DOCUMENTED, GROUP.rank, GROUP.append, GROUP.exchange, GROUP.pipeline])
+@pytest.mark.parametrize("documented", [*DOCUMENTED, GROUP.rank, GROUP.append, GROUP.exchange, GROUP.pipeline, zyx.lang.Matrix.add_product_after])
 def test_examples_of_the_documentation_run(documented):
     text = inspect.getdoc(documented)
     blocks, kept = [], []
@@ -1169,3 +1349,40 @@ def test_examples_of_the_documentation_run(documented):
     assert blocks
     for block in blocks:
         exec(compile(block, "documentation", "exec"), {"zyx": zyx, "double": zyx.kernel(double.__wrapped__)})
+
+
+def test_tiles_cover_an_array():
+    @zyx.kernel
+    def shifted(k):
+        n = k.size("n")
+        x = k.input("x", [n])
+        y = k.output("y", [n], x.dtype)
+
+        @k.groups(y.tiles([4]), threads=32)
+        def _(g, i):
+            mine = y.tile(i, [4])
+
+            @g.each(4)
+            def _(j):
+                mine[j] = x.tile(i, [4])[j] + 1
+
+    for n in 1, 4, 11:
+        x = zyx.arange(n, dtype=zyx.float32)
+        shifted.check(x)
+        assert shifted(x).tolist() == [float(i + 1) for i in range(n)]
+
+
+def test_a_trace_has_the_values_of_each_step():
+    @zyx.kernel
+    def squares(k):
+        n = k.size("n")
+        x = k.input("x", [n])
+        y = k.output("y", [n], x.dtype)
+
+        @k.each(n)
+        def _(i):
+            y[i] = x[i] * x[i]
+
+    steps = squares.trace(zyx.tensor([1.0, 5.0, 3.0]), at=[1])
+    assert all(__file__ in step for step in steps)
+    assert any("mul" in step and step.endswith("-> 25") for step in steps)

@@ -38,6 +38,14 @@ def test_every_method_of_a_device_is_there():
     assert set(rust_api.DEVICE_ELSEWHERE) <= rust - python, "an explanation that is not needed"
 
 
+def test_the_kernel_language_is_there():
+    rust = rust_api.lang_methods()
+    python = {f"{kind}.{name}" for kind in rust_api.LANG for name in dir(getattr(zyx.lang, kind))}
+    assert {name.split(".")[0] for name in rust} == set(rust_api.LANG) and len(rust) > 100
+    assert not rust - python - set(rust_api.LANG_ELSEWHERE)
+    assert set(rust_api.LANG_ELSEWHERE) <= rust - python, "an explanation that is not needed"
+
+
 def test_every_layer_and_optimizer_of_rust_is_there():
     for crate, module in [("nn", zyx.nn), ("optim", zyx.optim)]:
         missing = [n for n in rust_api.types(crate) if not hasattr(module, n)]

@@ -222,6 +222,31 @@ def device_methods():
     return names
 
 
+# Types of the kernel language that Python has as classes of `zyx.lang`.
+LANG = ["Array", "Group", "Lang", "LookBack", "Matrix", "Queue", "Rows", "Val", "Var"]
+# Methods of them that Python has in another form, or not, and why.
+LANG_ELSEWHERE = {
+    "Array.at": "`x[i]`", "Array.set": "`x[i] = value`", "Array.rank": "`ndim`", "Array.extent": "`shape[axis]`",
+    "Group.pipeline_of": "`pipeline`, of any number of tiles", "Matrix.each_of": "`each`, of any number of rows",
+    "Matrix.map_rows_of": "`map_rows`, of any number of rows", "Rows.map_of": "`map`, of any number of rows",
+    "Lang.caps": "parameters are numbers that a device tunes", "Val.literal": "numbers are Python's",
+    "Lang.error": "for bindings", "Lang.fail": "for bindings", "Lang.group": "for bindings", "Lang.has_failed": "for bindings",
+    "Lang.is_over": "for bindings", "Lang.is_trial": "for bindings", "Lang.set_site": "for bindings", "Lang.val_of": "for bindings",
+    "Val.id": "for bindings", "Val.is_nonnegative": "for bindings", "Val.lang": "for bindings",
+}  # fmt: skip
+
+
+def lang_methods():
+    """The public methods of the Rust types of the kernel language, as `Type.method`."""
+    names = set()
+    for file in sorted((ROOT / "zyx-ir" / "src" / "lang").glob("*.rs")):
+        for owner, block in re.findall(r"^impl(?:<[^>]*>)? (\w+)(?:<[^>]*>)? \{$(.*?)^\}$", file.read_text(), re.S | re.M):
+            # With the rows of `methods!`.
+            found = re.findall(r"^    pub fn (\w+)|^        (\w+)\(self\b[^)]*\) = ", block, re.M)
+            names |= {f"{owner}.{name or row}" for name, row in found if owner in LANG}
+    return names
+
+
 def types(crate):
     """The layers or optimizers that a crate exports."""
     text = (ROOT / crate / "src" / "lib.rs").read_text()

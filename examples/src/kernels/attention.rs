@@ -1,5 +1,4 @@
 use std::f64::consts::LOG2_E;
-use zyx::DType::F32;
 use zyx::kernel::{BinaryOp::Add, BinaryOp::Max, Kernel, Lang, Val};
 
 /// `2^x`, and 0 below the normal numbers: devices have an instruction for that.
@@ -16,7 +15,7 @@ pub fn attention(width: usize, causal: bool) -> Kernel {
         let key = k.input("k", [heads, keys, across]);
         let v = k.input("v", [heads, keys, across]);
         let y = k.output("y", [heads, n, across], q.dtype());
-        let dtype = if q.dtype().bits() > 32 { q.dtype() } else { F32 };
+        let dtype = q.dtype().accumulator();
         // Queries of a group, and keys of a block.
         let is_fast = k.caps().mma.contains(q.dtype());
         let rows = k.parameter("rows", if is_fast { &[64, 128] } else { &[32, 16] });

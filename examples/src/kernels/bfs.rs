@@ -10,7 +10,7 @@ const GROUPS: usize = 1024;
 const FEW_GROUPS: usize = 8;
 
 /// Shortens distances along edges until the queue is empty; tells whether it shortened one.
-fn shorten() -> Kernel {
+pub fn shorten() -> Kernel {
     Kernel::new("bfs", |k: &Lang| {
         let [nodes, edges] = k.sizes(["nodes", "edges"]);
         let (starts, targets) = (k.input("starts", [nodes + 1]), k.input("targets", [edges]));

@@ -1,4 +1,3 @@
-use zyx::DType::F32;
 use zyx::kernel::{BinaryOp::Add, Kernel, Lang};
 
 /// Running sums of rows of any length.
@@ -8,8 +7,9 @@ pub fn cumsum() -> Kernel {
         let x = k.input("x", [rows, cols]);
         let y = k.output("y", [rows, cols], x.dtype());
         k.groups([rows], 256, |g, [row]| {
-            let element = |i| x.at([row, i]).cast(F32);
-            g.scan(Add, cols, F32, element, |i, _, sum| {
+            let dtype = x.dtype().accumulator();
+            let element = |i| x.at([row, i]).cast(dtype);
+            g.scan(Add, cols, dtype, element, |i, _, sum| {
                 y.set([row, i], sum.cast(y.dtype()));
             });
         });

@@ -1,4 +1,3 @@
-use zyx::DType::F32;
 use zyx::kernel::{BinaryOp::Add, Kernel, Lang};
 
 /// Root-mean-square normalisation of rows with a weight for each column.
@@ -7,11 +6,12 @@ pub fn rms_norm(epsilon: f64) -> Kernel {
         let [rows, cols] = k.sizes(["rows", "cols"]);
         let (x, weight) = (k.input("x", [rows, cols]), k.input("weight", [cols]));
         let y = k.output("y", [rows, cols], x.dtype());
+        let dtype = x.dtype().accumulator();
         k.groups([rows], 128, |g, [row]| {
-            let squares = g.reduce(Add, cols, |i| x.at([row, i]).cast(F32).square());
-            let factor = (squares / cols.cast(F32) + epsilon).sqrt().recip();
+            let squares = g.reduce(Add, cols, |i| x.at([row, i]).cast(dtype).square());
+            let factor = (squares / cols.cast(dtype) + epsilon).sqrt().recip();
             g.each(cols, |i| {
-                let scaled = x.at([row, i]).cast(F32) * factor * weight.at(i).cast(F32);
+                let scaled = x.at([row, i]).cast(dtype) * factor * weight.at(i).cast(dtype);
                 y.set([row, i], scaled.cast(y.dtype()));
             });
         });

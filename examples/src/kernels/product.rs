@@ -1,7 +1,6 @@
-use zyx::DType::F32;
 use zyx::kernel::{Kernel, Lang};
 
-/// `[m, depth] x [depth, n]`; sums are `f32`, or the dtype of wider factors.
+/// `[m, depth] x [depth, n]`; sums of halves are `f32`, those of 8-bit integers `i32`.
 pub fn product() -> Kernel {
     Kernel::new("product", |k: &Lang| {
         let [m, n, depth] = k.sizes(["m", "n", "depth"]);
@@ -10,7 +9,7 @@ pub fn product() -> Kernel {
         let y = k.output("y", [m, n], x.dtype());
         let tiles = if k.caps().multiprocessors() > 0 { [128, 64, 32] } else { [32, 64, 128] };
         let (rows, columns) = (k.parameter("rows", &tiles), k.parameter("columns", &tiles));
-        let sums = if x.dtype().bits() == 64 { x.dtype() } else { F32 };
+        let sums = x.dtype().product_accumulator();
         k.groups([m.div_ceil(rows), n.div_ceil(columns)], 128, |g, [i, j]| {
             let (top, left) = (i * rows, j * columns);
             let sums = g.matrix([rows, columns], sums);

@@ -1,4 +1,3 @@
-use zyx::DType::F32;
 use zyx::kernel::{BinaryOp::Add, Kernel, Lang};
 
 /// Parts of a tile; each is summed by one thread.
@@ -12,8 +11,7 @@ pub fn scan() -> Kernel {
         let n = k.size("n");
         let x = k.input("x", [n]);
         let y = k.output("y", [n], x.dtype());
-        let is_half = x.dtype().is_float() && x.dtype().bits() < 32;
-        let dtype = if is_half { F32 } else { x.dtype() };
+        let dtype = x.dtype().accumulator();
         // On a CPU, which has no multiprocessors, each group is one thread.
         let threads = if k.caps().multiprocessors() == 0 { 1 } else { PARTS };
         // Elements of a part: an odd number, so that threads of a subgroup read different banks of shared storage. Two groups

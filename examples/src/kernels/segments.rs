@@ -1,4 +1,3 @@
-use zyx::DType::F32;
 use zyx::kernel::{BinaryOp::Add, Kernel, Lang};
 
 /// Sums of segments: segment `s` has the elements from `starts[s]` to `starts[s + 1]`.
@@ -10,7 +9,7 @@ pub fn segment_sum() -> Kernel {
         let y = k.output("y", [segments], x.dtype());
         k.groups([segments], 64, |g, [segment]| {
             let (first, end) = (starts.at(segment), starts.at(segment + 1));
-            let sum = g.reduce(Add, first..end, |i| x.at(i).cast(F32));
+            let sum = g.reduce(Add, first..end, |i| x.at(i).cast(x.dtype().accumulator()));
             y.set(segment, sum.cast(y.dtype()));
         });
     })

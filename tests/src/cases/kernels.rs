@@ -1,13 +1,16 @@
 //! The kernels of the examples, which are written as programs write theirs: on every device, in every float dtype, at sizes that no
-//! tile divides, against the methods of tensors.
+//! tile divides, against the methods of tensors in `f64` on the device that evaluates graphs.
 
 use crate::zyx_core::kernel::{
     Access, BinaryOp, Kernel, Lang, Language, RawKernel, RawLaunch, RawParam, RawSource,
 };
-use zyx_core::{DType, Device, Error, Jit, Result, Tensor};
+use crate::{Array, Val};
+use std::sync::LazyLock;
+use zyx_core::{DType, Device, Error, Jit, Result, Runtime, Tensor};
 
 #[path = "../../../examples/src/kernels/mod.rs"]
 pub mod gallery;
+mod primitives;
 
 /// Numbers between -1 and 1 in an order that no stride repeats.
 fn numbers(shape: &[usize], dtype: DType, device: &Device) -> Result<Tensor> {
@@ -22,26 +25,28 @@ fn tolerance(dtype: DType) -> f64 {
         DType::F16 => 4e-3,
         DType::BF16 => 3e-2,
         DType::F32 => 2e-5,
-        // Kernels of the gallery sum in `f32`.
-        _ => 2e-6,
+        _ => 1e-13,
     }
 }
 
 fn close(name: &str, found: &Tensor, expected: &Tensor) -> Result<()> {
     assert_eq!(found.shape(), expected.shape(), "{name}");
-    let (dtype, read) = (found.dtype(), |x: &Tensor| x.cast(DType::F32).to_vec::<f32>());
-    let (x, y) = (read(found)?, read(expected)?);
-    let largest = y.iter().fold(1e-3, |most: f32, y| most.max(y.abs()));
+    let (dtype, x, y) =
+        (found.dtype(), Array::read(found)?.floats(), Array::read(expected)?.floats());
+    let largest = y.iter().fold(1e-3, |most: f64, y| most.max(y.abs()));
     for (i, (x, y)) in x.iter().zip(&y).enumerate() {
-        let off = f64::from((x - y).abs() / largest);
+        let off = (x - y).abs() / largest;
         assert!(off <= tolerance(dtype), "{name} {dtype} {:?}: {x} not {y} at {i}", found.shape());
     }
     Ok(())
 }
 
-/// In `f32`, which every device has.
-fn wide(x: &Tensor) -> Tensor {
-    if x.dtype() == DType::F64 { x.clone() } else { x.cast(DType::F32) }
+/// A copy in `f64` on the device that evaluates graphs: results are compared with those that follow from it.
+fn wide(x: &Tensor) -> Result<Tensor> {
+    static EXACT: LazyLock<Device> =
+        LazyLock::new(|| Runtime::default().device("reference").expect("it is always there"));
+    let x = Array::read(x)?;
+    Array::reals(DType::F64, &x.dims, &x.floats()).tensor(&EXACT)
 }
 
 fn rows(dtype: DType, device: &Device) -> Result<()> {
@@ -49,11 +54,12 @@ fn rows(dtype: DType, device: &Device) -> Result<()> {
     let cumsum = gallery::cumsum::cumsum();
     for (rows, cols) in [(1, 1), (3, 7), (2, 300), (5, 1031)] {
         let x = numbers(&[rows, cols], dtype, device)?;
-        close("softmax", &softmax.call(&[&x])?, &wide(&x).softmax(1)?)?;
-        close("cumsum", &cumsum.call(&[&x])?, &wide(&x).cumsum(1)?)?;
+        let wide_x = wide(&x)?;
+        close("softmax", &softmax.call(&[&x])?, &wide_x.softmax(1)?)?;
+        close("cumsum", &cumsum.call(&[&x])?, &wide_x.cumsum(1)?)?;
         let weight = numbers(&[cols], dtype, device)?;
-        let root = (wide(&x).mul(wide(&x))?.mean([1])?.unsqueeze(1)? + 1e-5).sqrt();
-        let expected = (wide(&x) / root).mul(wide(&weight))?;
+        let root = (wide_x.mul(&wide_x)?.mean([1])?.unsqueeze(1)? + 1e-5).sqrt();
+        let expected = (wide_x / root).mul(wide(&weight)?)?;
         close("rms_norm", &norm.call(&[&x, &weight])?, &expected)?;
     }
     Ok(())
@@ -65,14 +71,14 @@ fn elements(dtype: DType, device: &Device) -> Result<()> {
         (numbers(&[3, 37], dtype, device)?.tracked(), numbers(&[37], dtype, device)?.tracked());
     let expected = |x: &Tensor, y: &Tensor| x.mul(x.sigmoid())?.mul(y);
     let found = gated.call(&[&x, &y])?;
-    let (wide_x, wide_y) = (wide(&x).detach().tracked(), wide(&y).detach().tracked());
+    let (wide_x, wide_y) = (wide(&x)?.tracked(), wide(&y)?.tracked());
     close("gated", &found, &expected(&wide_x, &wide_y)?)?;
-    close("mish", &mish.call(&[&x])?, &wide(&x).mish())?;
-    let slopes = wide(&found).sum(..)?.grad(&[&x])?.remove(0).expect("by the rule");
+    close("mish", &mish.call(&[&x])?, &wide_x.mish())?;
+    let slopes = found.sum(..)?.grad(&[&x])?.remove(0).expect("by the rule");
     let right =
         expected(&wide_x, &wide_y)?.sum(..)?.grad(&[&wide_x])?.remove(0).expect("it depends");
     close("gradient of gated", &slopes, &right)?;
-    let slopes = wide(&mish.call(&[&x])?).sum(..)?.grad(&[&x])?.remove(0).expect("derived");
+    let slopes = mish.call(&[&x])?.sum(..)?.grad(&[&x])?.remove(0).expect("derived");
     let right = wide_x.mish().sum(..)?.grad(&[&wide_x])?.remove(0).expect("it depends");
     close("gradient of mish", &slopes, &right)
 }
@@ -81,10 +87,11 @@ fn stencil(dtype: DType, device: &Device) -> Result<()> {
     let heat = gallery::heat::heat(0.125);
     for (h, w) in [(1, 1), (3, 5), (17, 33)] {
         let x = numbers(&[h, w], dtype, device)?;
-        let padded = wide(&x).pad([(1, 1), (1, 1)])?;
+        let wide_x = wide(&x)?;
+        let padded = wide_x.pad([(1, 1), (1, 1)])?;
         let part = |i: usize, j: usize| padded.slice(0, i..i + h)?.slice(1, j..j + w);
         let around = part(0, 1)?.add(part(2, 1)?)?.add(part(1, 0)?)?.add(part(1, 2)?)?;
-        let expected = wide(&x).add((around - wide(&x) * 4.0) * 0.125)?;
+        let expected = wide_x.add((around - &wide_x * 4.0) * 0.125)?;
         close("heat", &heat.call(&[&x])?, &expected)?;
     }
     Ok(())
@@ -93,13 +100,14 @@ fn stencil(dtype: DType, device: &Device) -> Result<()> {
 fn segments(dtype: DType, device: &Device) -> Result<()> {
     let sum = gallery::segments::segment_sum();
     let x = numbers(&[500], dtype, device)?;
+    let wide_x = wide(&x)?;
     let starts = [0i32, 0, 1, 7, 300, 300, 499, 500];
     let parts = starts.windows(2).map(|ends| {
         let (first, end) = (ends[0] as usize, ends[1] as usize);
         if first == end {
-            Ok(Tensor::zeros([1], wide(&x).dtype(), device))
+            Ok(Tensor::zeros([1], DType::F64, wide_x.device()))
         } else {
-            wide(&x).slice(0, first..end)?.sum(..)?.reshape([1])
+            wide_x.slice(0, first..end)?.sum(..)?.reshape([1])
         }
     });
     let parts: Vec<Tensor> = parts.collect::<Result<_>>()?;
@@ -116,8 +124,9 @@ fn products(dtype: DType, device: &Device) -> Result<()> {
     for [m, n, depth] in sizes.into_iter().take(if is_gpu { 4 } else { 2 }) {
         let (x, w) = (numbers(&[m, depth], dtype, device)?, numbers(&[depth, n], dtype, device)?);
         let others = if is_gpu { 2 } else { 1 };
+        let expected = wide(&x)?.matmul(&wide(&w)?)?;
         for product in [&product, &product.with_parameter("rows", 64)].into_iter().take(others) {
-            close("product", &product.call(&[&x, &w])?, &wide(&x).matmul(&wide(&w))?)?;
+            close("product", &product.call(&[&x, &w])?, &expected)?;
         }
     }
     Ok(())
@@ -129,15 +138,15 @@ fn attention(dtype: DType, device: &Device) -> Result<()> {
         for (heads, n, keys) in [(1, 1, 1), (2, 70, 70)] {
             let tensor = |n: usize| numbers(&[heads, n, 32], dtype, device);
             let (q, k, v) = (tensor(n)?, tensor(keys)?, tensor(keys)?);
-            let scores = wide(&q).matmul(&wide(&k).transpose(1, 2)?)? * (1.0 / 32f64.sqrt());
+            let scores = wide(&q)?.matmul(&wide(&k)?.transpose(1, 2)?)? * (1.0 / 32f64.sqrt());
             let scores = match causal {
                 true => {
-                    let seen = Tensor::ones([n, keys], DType::F32, device).tril(0)?;
-                    scores.add(seen.sub(1.0)?.mul(1e9)?.cast(wide(&q).dtype()))?
+                    let seen = Tensor::ones([n, keys], DType::F64, scores.device()).tril(0)?;
+                    scores.add(seen.sub(1.0)?.mul(1e9)?)?
                 }
                 false => scores,
             };
-            let expected = scores.softmax(2)?.matmul(&wide(&v))?;
+            let expected = scores.softmax(2)?.matmul(&wide(&v)?)?;
             close("attention", &attention.call(&[&q, &k, &v])?, &expected)?;
         }
     }
@@ -189,7 +198,7 @@ fn batches(dtype: DType, device: &Device) -> Result<()> {
 /// The gallery in a float dtype.
 pub fn gallery_in(device: &Device, dtype: DType) {
     let cases = [rows, elements, stencil, segments, around, batches, products, attention];
-    // Drivers for CPUs take a minute for products, in dtypes that they compute in f32 all the same.
+    // Drivers for CPUs take a minute for products in each dtype.
     let (caps, few) = (device.caps(), matches!(dtype, DType::F32 | DType::F16));
     let n = if caps.simt && caps.multiprocessors() == 0 && !few { 4 } else { cases.len() };
     for case in &cases[..n] {
@@ -197,21 +206,56 @@ pub fn gallery_in(device: &Device, dtype: DType) {
     }
 }
 
-/// Rows in order, and numbers in a list that groups share.
-pub fn orders_and_lists(device: &Device) {
-    let check = || -> Result<()> {
-        let sort = gallery::sort::sort();
-        for dtype in [DType::F32, DType::I32, DType::U32] {
-            for (rows, cols) in [(1, 1), (2, 33), (1, 300)] {
-                let x = (numbers(&[rows, cols], DType::F32, device)? * 1000.0 + 1001.0).cast(dtype);
-                x.realize()?;
-                let sorted = x.sort(1, false)?.0;
-                assert_eq!(sort.call(&[&x])?.to_bytes()?, sorted.to_bytes()?, "{dtype} {cols}");
+/// Rows in ascending order in dtypes of 16, 32 and 64 bits, of floats with both zeros, infinities and NaN of both signs.
+fn sorted_rows(device: &Device) -> Result<()> {
+    use DType::{BF16, F16, F32, F64, I16, I32, I64, U16, U32, U64};
+    let sort = gallery::sort::sort();
+    // Drivers of GPUs for CPUs take seconds to compile each.
+    let is_driver = device.caps().simt && device.caps().multiprocessors() == 0;
+    let dtypes = [F32, F16, I64, BF16, F64, I16, I32, U16, U32, U64];
+    for dtype in dtypes.into_iter().take(if is_driver { 3 } else { dtypes.len() }) {
+        if !device.caps().storage.contains(dtype) {
+            continue;
+        }
+        for (rows, cols) in [(1, 1), (2, 33), (1, 300)] {
+            let x = Array::read(&(numbers(&[rows, cols], F32, device)? * 1000.0))?;
+            // The upper halves of 64 bits differ, too, and numbers of other signs than a dtype has wrap.
+            let scale = if dtype.bits() == 64 { 1 << 33 } else { 1 };
+            let whole: Vec<i64> = x.floats().iter().map(|&x| x as i64 * scale).collect();
+            let mut x = Array::whole(dtype, &[rows, cols], &whole);
+            if dtype.is_float() && cols > 8 {
+                let special = [f64::NAN, 0.0, f64::INFINITY, -0.0, -f64::NAN, f64::NEG_INFINITY];
+                x.data[2..8].copy_from_slice(&special.map(Val::point));
+            }
+            let found = Array::read(&sort.call(&[&x.tensor(device)?])?)?;
+            let bits = |x: &Val| match *x {
+                Val::Int(x) => (x, 0),
+                // No NaN is told from another one.
+                Val::Real(x, _) if x.is_nan() => (i128::MAX, 2),
+                Val::Real(x, _) => (x as i128, if x.is_sign_negative() { -1 } else { 1 }),
+                Val::Unknown => unreachable!("invariant: numbers are certain"),
+            };
+            for (x, found) in x.data.chunks(cols).zip(found.data.chunks(cols)) {
+                let mut expected: Vec<_> = x.iter().map(bits).collect();
+                expected.sort_unstable();
+                let found: Vec<_> = found.iter().map(bits).collect();
+                assert_eq!(found, expected, "{dtype} {cols}");
             }
         }
-        let error = sort.call(&[&Tensor::zeros([1, 1025], DType::F32, device)]);
+        let most = if dtype.bits() == 64 { 512 } else { 1024 };
+        let error = sort.call(&[&Tensor::zeros([1, most + 1], dtype, device)]);
         let error = error.expect_err("it is too long").to_string();
-        assert!(error.contains("cols is 1025, and at most 1024"), "{error}");
+        assert!(error.contains(&format!("cols is {}, and at most {most}", most + 1)), "{error}");
+    }
+    Ok(())
+}
+
+/// Rows in order, values that threads exchange, tiles of a pipeline, and numbers in a list that groups share.
+pub fn orders_and_lists(device: &Device) {
+    let check = || -> Result<()> {
+        sorted_rows(device)?;
+        primitives::exchanges(device)?;
+        primitives::pipelines(device)?;
         if device.caps().simt && !device.caps().has_atomic(BinaryOp::Add, DType::I32) {
             return Ok(());
         }
@@ -310,14 +354,15 @@ pub fn arguments_of_kernels(device: &Device) {
     check().unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Single-pass scans: of numbers whose sums are exact, in each dtype of 32 or 64 bits that the device has, and of halves.
+/// Single-pass scans: of numbers whose sums are exact, in each dtype of 32 or 64 bits that the device has, and of
+/// halves.
 pub fn single_pass_scans(device: &Device) {
-    use DType::{F16, F32, F64, I32, I64, U32};
+    use DType::{BF16, F16, F32, F64, I32, I64, U32};
     let check = || -> Result<()> {
         let scan = gallery::scan::scan();
         // Drivers of GPUs for CPUs take seconds to compile each.
         let is_driver = device.caps().simt && device.caps().multiprocessors() == 0;
-        let dtypes = [F32, I64, F16, F64, I32, U32];
+        let dtypes = [F32, I64, F16, BF16, F64, I32, U32];
         for dtype in dtypes.into_iter().take(if is_driver { 2 } else { dtypes.len() }) {
             if !device.caps().storage.contains(dtype) {
                 continue;

@@ -401,6 +401,7 @@ const WITHOUT_ARGUMENTS: &[&str] = &[
     "Kernel::call",
     "Kernel::call_all",
     "Kernel::check",
+    "Kernel::check_gradient",
     "Kernel::to_text",
     "Kernel::from_text",
 ];

@@ -6,7 +6,7 @@
 use super::{Graph, Node, NodeId};
 use crate::dtype::DType;
 use crate::hal::RawKernel;
-use crate::ir::interp::{Binding, Fault, InterpError, Options, Program};
+use crate::ir::interp::{Binding, Fault, InterpError, Options, Program, Step};
 use crate::lang::{Argument, Fill, LangError, Recorded, Role, Site};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
@@ -93,6 +93,38 @@ impl KernelCall {
         inputs: &[Vec<u8>],
         seed: Option<u64>,
     ) -> Result<Vec<Vec<u8>>, LangError> {
+        self.interpret_by(inputs, seed, |program, buffers, params, scalars, options| {
+            program.run(buffers, params, scalars, options)
+        })
+        .map(|(buffers, ())| buffers)
+    }
+
+    /// The steps of a thread in the interpreter, until the end or a mistake, at the lines of the program.
+    pub(crate) fn trace(
+        &self,
+        inputs: &[Vec<u8>],
+        at: &[i64],
+    ) -> Result<Vec<(Site, Step)>, LangError> {
+        let (_, steps) =
+            self.interpret_by(inputs, None, |program, buffers, params, scalars, options| {
+                Ok(program.trace(buffers, params, scalars, options, (at, MOST_STEPS)).0)
+            })?;
+        let site = |step: Step| Some((self.recorded.site(step.value)?.clone(), step));
+        Ok(steps.into_iter().filter_map(site).collect())
+    }
+
+    fn interpret_by<T>(
+        &self,
+        inputs: &[Vec<u8>],
+        seed: Option<u64>,
+        run: impl FnOnce(
+            &Program,
+            &mut [&mut [u8]],
+            &[Binding],
+            &[u64],
+            &Options,
+        ) -> Result<T, InterpError>,
+    ) -> Result<(Vec<Vec<u8>>, T), LangError> {
         let mut inputs = inputs.iter();
         let mut buffers: Vec<Vec<u8>> = Vec::new();
         for (slot, argument) in self.recorded.arguments().iter().enumerate() {
@@ -115,11 +147,11 @@ impl KernelCall {
         let mut slices: Vec<&mut [u8]> = buffers.iter_mut().map(Vec::as_mut_slice).collect();
         let (max_iterations, patience) = (MOST_ITERATIONS, MOST_ITERATIONS >> 10);
         let options = Options { shuffle: seed, max_iterations, patience, ..Options::default() };
-        let run = Program::new(kernel)
+        let result = Program::new(kernel)
             .map_err(InterpError::from)
-            .and_then(|program| program.run(&mut slices, &params, &scalars, &options));
-        match run {
-            Ok(()) => Ok(buffers),
+            .and_then(|program| run(&program, &mut slices, &params, &scalars, &options));
+        match result {
+            Ok(result) => Ok((buffers, result)),
             Err(error) => Err(self.fault(&error)),
         }
     }
@@ -159,6 +191,9 @@ impl KernelCall {
         LangError { kernel, reason, site: site(*value) }
     }
 }
+
+/// Steps of a thread that a trace gives at most.
+const MOST_STEPS: usize = 1 << 16;
 
 /// Iterations after which the interpreter gives a kernel up; a loop that waits for a condition after a thousandth of them.
 const MOST_ITERATIONS: u64 = 1 << 32;

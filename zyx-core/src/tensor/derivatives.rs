@@ -132,8 +132,9 @@ impl Tensor {
 
     /// Compares the gradients of `f` with difference quotients at `inputs`, which have to hold
     /// `f64`: each component of the gradient of a weighted sum of the result has to agree to
-    /// `tolerance`, relative to the largest. Quotients are central and extrapolated from two steps,
-    /// good to about ten digits of a function that is smooth within 0.002 of its inputs.
+    /// `tolerance`, relative to the largest, beyond the rounding of the result. Quotients are central and
+    /// extrapolated from two steps, good to about ten digits of a function that is smooth within 0.002 of
+    /// its inputs. [`Kernel::check_gradient`](crate::kernel::Kernel::check_gradient) checks the rule of a kernel.
     ///
     /// ```
     /// # use zyx::Tensor;
@@ -154,7 +155,13 @@ impl Tensor {
         inputs: &[&Tensor],
         tolerance: f64,
     ) -> Result<()> {
-        compare(&f, inputs, tolerance).named("gradcheck")
+        if !inputs.iter().all(|x| x.dtype() == DType::F64) {
+            return Err(Tensor::dtype_error(GRADCHECK, inputs, "inputs must hold f64".to_owned()));
+        }
+        match find_wrong_component(&f, inputs, DType::F64, tolerance).named(GRADCHECK)? {
+            Some(reason) => Err(Tensor::argument_error(GRADCHECK, reason)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -199,52 +206,105 @@ fn joined(all: impl Iterator<Item = Result<Tensor>>) -> Result<Tensor> {
     Tensor::cat(&flat.iter().collect::<Vec<_>>(), 0)
 }
 
-/// The larger of the two steps.
+const GRADCHECK: &str = "gradcheck";
+
+/// The larger of the two steps in `f64`.
 const STEP: f64 = 2e-3;
 
-fn compare(
+/// The larger of the two steps in `f32`: rounding of the function is divided by it.
+const STEP_F32: f64 = 2e-2;
+
+/// Errors of a difference quotient by rounding, in units in the last place of the result over a step.
+const ROUNDINGS: f64 = 16.0;
+
+/// Describes the first component of a gradient that differs from its difference quotient; `None` if all agree
+/// to `tolerance`, relative to the largest. Floats of the inputs and the result have to hold `dtype`, which
+/// is `f32` or `f64`; other inputs are constants.
+pub(super) fn find_wrong_component(
     f: &impl Fn(&[Tensor]) -> Result<Tensor>,
     inputs: &[&Tensor],
+    dtype: DType,
     tolerance: f64,
-) -> Result<()> {
-    const OP: &str = "gradcheck";
-    if !inputs.iter().all(|x| x.dtype() == DType::F64) {
-        return Err(Tensor::dtype_error(OP, inputs, "inputs must hold f64".to_owned()));
+) -> Result<Option<String>> {
+    let (step, epsilon) = match dtype {
+        DType::F32 => (STEP_F32, f64::from(f32::EPSILON)),
+        _ => (STEP, f64::EPSILON),
+    };
+    let floats: Vec<usize> = (0..inputs.len()).filter(|&i| inputs[i].dtype().is_float()).collect();
+    if floats.iter().any(|&i| inputs[i].dtype() != dtype) {
+        return Err(Tensor::dtype_error(GRADCHECK, inputs, format!("inputs must hold {dtype}")));
     }
-    let x: Vec<Tensor> = inputs.iter().map(|x| x.tracked()).collect();
+    let mut x: Vec<Tensor> = inputs.iter().map(|x| x.detach()).collect();
+    floats.iter().for_each(|&i| x[i] = inputs[i].tracked());
     let y = f(&x)?;
-    if y.dtype() != DType::F64 {
-        return Err(Tensor::dtype_error(OP, &[&y], "the result must hold f64".to_owned()));
+    if y.dtype() != dtype {
+        return Err(Tensor::dtype_error(GRADCHECK, &[&y], format!("the result must hold {dtype}")));
     }
     // Weights that are no pattern, so that wrong components do not cancel.
-    let place = Tensor::iota(y.numel(), DType::F64, y.device());
+    let place = Tensor::iota(y.numel(), dtype, y.device());
     let weights = place.mul(0.754_877_666)?.fmod(1.0)?.add(0.5)?.reshape(y.shape().clone())?;
-    let gradients = y.grad_with(&weights, &x.iter().collect::<Vec<_>>())?;
-    for (i, input) in inputs.iter().enumerate() {
-        let data = input.to_vec::<f64>()?;
-        let got = match &gradients[i] {
-            Some(dx) => dx.to_vec::<f64>()?,
+    let targets: Vec<&Tensor> = floats.iter().map(|&i| &x[i]).collect();
+    let gradients = y.grad_with(&weights, &targets)?;
+    let weights = to_f64(&weights)?;
+    let weighted = |y: &Tensor| -> Result<Vec<f64>> {
+        Ok(to_f64(y)?.iter().zip(&weights).map(|(y, weight)| y * weight).collect())
+    };
+    let norm = weighted(&y)?.iter().map(|y| y * y).sum::<f64>().sqrt();
+    let rounding = ROUNDINGS * epsilon * norm / step;
+    for (dx, &i) in gradients.iter().zip(&floats) {
+        let data = to_f64(inputs[i])?;
+        let got = match dx {
+            Some(dx) => to_f64(dx)?,
             None => vec![0.0; data.len()],
         };
-        let value = |at: usize, by: f64| -> Result<f64> {
+        let value = |at: usize, element: f64| -> Result<f64> {
             let mut moved = data.clone();
-            moved[at] += by;
+            moved[at] = element;
             let mut all: Vec<Tensor> = inputs.iter().map(|x| x.detach()).collect();
-            all[i] = Tensor::from_slice(&moved, input.shape().clone(), input.device())?;
-            Ok(f(&all)?.mul(&weights)?.to_vec::<f64>()?.iter().sum())
+            all[i] = of_f64(&moved, inputs[i])?;
+            Ok(weighted(&f(&all)?)?.iter().sum())
         };
         let quotient = |at: usize| -> Result<f64> {
-            let of = |h: f64| Ok::<f64, crate::Error>((value(at, h)? - value(at, -h)?) / (2.0 * h));
-            Ok((4.0 * of(STEP / 2.0)? - of(STEP)?) / 3.0)
+            let of = |h: f64| -> Result<f64> {
+                let [low, high] = [-h, h].map(|by| rounded(data[at] + by, dtype));
+                Ok((value(at, high)? - value(at, low)?) / (high - low))
+            };
+            Ok((4.0 * of(step / 2.0)? - of(step)?) / 3.0)
         };
         let want = (0..data.len()).map(quotient).collect::<Result<Vec<f64>>>()?;
         let scale = want.iter().fold(1e-3f64, |m, x| m.max(x.abs()));
         for (at, (got, want)) in got.iter().zip(&want).enumerate() {
-            if (got - want).abs() > tolerance * scale || got.is_nan() != want.is_nan() {
+            let is_far = (got - want).abs() > tolerance * scale + rounding;
+            if is_far || got.is_nan() != want.is_nan() {
                 let reason = format!("input {i}, element {at}: gradient {got}, quotient {want}");
-                return Err(Tensor::argument_error(OP, reason));
+                return Ok(Some(reason));
             }
         }
     }
-    Ok(())
+    Ok(None)
+}
+
+/// The nearest number of a dtype, `f32` or `f64`.
+fn rounded(x: f64, dtype: DType) -> f64 {
+    if dtype == DType::F32 { f64::from(x as f32) } else { x }
+}
+
+/// Elements of `f32` or `f64`. The host converts them: some devices have no `f64`.
+fn to_f64(x: &Tensor) -> Result<Vec<f64>> {
+    match x.dtype() {
+        DType::F32 => Ok(x.to_vec::<f32>()?.into_iter().map(f64::from).collect()),
+        _ => x.to_vec(),
+    }
+}
+
+/// A tensor of these elements with shape, dtype and device of another, of `f32` or `f64`.
+fn of_f64(data: &[f64], like: &Tensor) -> Result<Tensor> {
+    let (shape, device) = (like.shape().clone(), like.device());
+    match like.dtype() {
+        DType::F32 => {
+            let data: Vec<f32> = data.iter().map(|&x| x as f32).collect();
+            Tensor::from_slice(&data, shape, device)
+        }
+        _ => Tensor::from_slice(data, shape, device),
+    }
 }

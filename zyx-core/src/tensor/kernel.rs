@@ -2,10 +2,12 @@
 
 mod elements;
 mod programs;
+mod trace;
 
+use super::derivatives::find_wrong_component;
 use super::{Expr, Tensor};
 use crate::dtype::DType;
-use crate::error::{Error, Operands, Result};
+use crate::error::{Error, Named, Operands, Result};
 use crate::graph::{KernelCall, Op, RawCall};
 use crate::hal::{RawKernel, RawParam};
 use crate::ir::{self, Access};
@@ -15,9 +17,12 @@ use crate::scalar::Scalar;
 use crate::shape::Shape;
 use elements::Function;
 use programs::{Bucket, Call, Known};
+use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
+
+pub use trace::KernelStep;
 
 /// A kernel written in [`lang`](crate::lang), which is called with tensors as a method is.
 ///
@@ -53,7 +58,7 @@ struct Inner {
     /// Sizes and values of parameters that are given by name.
     sizes: Vec<(String, usize)>,
     choices: Vec<(String, usize)>,
-    gradient: Option<Arc<Rule>>,
+    gradient: Option<Arc<Gradient>>,
     raw: Vec<Raw>,
     recorded: Arc<Mutex<Vec<Known>>>,
     functions: Arc<Mutex<Vec<Arc<Function>>>>,
@@ -77,6 +82,13 @@ struct Raw {
 type LaunchRule = dyn Fn(&dyn Fn(&str) -> usize) -> RawLaunch + Send + Sync;
 type ElementRule = dyn for<'k> Fn(&[Val<'k>]) -> Val<'k> + Send + Sync;
 type Rule = dyn Fn(&KernelGradient<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync;
+
+/// A rule of [`Kernel::with_gradient`].
+struct Gradient {
+    rule: Box<Rule>,
+    /// Where `with_gradient` was called.
+    location: &'static Location<'static>,
+}
 
 /// The geometry and scalars of a launch of a [`RawKernel`].
 #[derive(Clone, Debug, PartialEq)]
@@ -224,7 +236,8 @@ impl Kernel {
     /// The kernel with a rule for its gradient in operations of tensors: one cotangent, or `None`, for each input.
     ///
     /// # Errors
-    /// None here. Gradients fail with [`Error::Argument`] when the rule returns another number of cotangents.
+    /// None here. Gradients fail with [`Error::Kernel`] at the line of this call when the rule returns another number of cotangents, or
+    /// one of another shape, dtype or device than its input. [`Kernel::check_gradient`] finds wrong values.
     ///
     /// ```
     /// use zyx::Tensor;
@@ -243,12 +256,14 @@ impl Kernel {
     /// # Ok::<(), zyx::Error>(())
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn with_gradient(
         &self,
         rule: impl Fn(&KernelGradient<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
     ) -> Kernel {
         let mut inner = (*self.0).clone();
-        inner.gradient = Some(Arc::new(rule));
+        let location = Location::caller();
+        inner.gradient = Some(Arc::new(Gradient { rule: Box::new(rule), location }));
         Kernel(Arc::new(inner))
     }
 
@@ -432,6 +447,69 @@ impl Kernel {
         Ok(())
     }
 
+    /// Compares the rule of [`Kernel::with_gradient`] with difference quotients at these inputs, as [`Tensor::gradcheck`] does, for each
+    /// output that holds floats. Floats of inputs and outputs have one dtype: six digits of a gradient are compared in `f64`, three in
+    /// `f32`, which fits kernels that compute in `f32`. Other inputs are constants. The kernel runs four times for each element of
+    /// an input and has to be smooth within 0.002 of it in `f64`, within 0.02 in `f32`.
+    ///
+    /// ```
+    /// use zyx::Tensor;
+    /// use zyx::kernel::{Kernel, Lang};
+    /// # let device = zyx::runtime().device("reference")?;
+    /// let square = Kernel::new("square", |k: &Lang| {
+    ///     let n = k.size("n");
+    ///     let x = k.input("x", [n]);
+    ///     let y = k.output("y", [n], x.dtype());
+    ///     k.each(n, |i| y.set(i, x.at(i) * x.at(i)));
+    /// });
+    /// let x = Tensor::new([0.5f64, 2.0], &device)?;
+    /// let right = square.with_gradient(|of| Ok(vec![Some(of.cotangent * &of.inputs[0] * 2.0)]));
+    /// right.check_gradient(&[&x])?;
+    /// let wrong = square.with_gradient(|of| Ok(vec![Some(of.cotangent * 2.0)]));
+    /// let error = wrong.check_gradient(&[&x]).unwrap_err().to_string();
+    /// assert!(error.contains("kernel `square` at ") && error.contains("input 0, element 0"), "{error}");
+    /// # Ok::<(), zyx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] at the line of `with_gradient` where a component of a gradient is not its quotient; [`Error::Argument`] if the
+    /// kernel has no rule, or no input or output has a gradient; [`Error::DType`] if floats are of several dtypes; and as for
+    /// [`Kernel::call`].
+    #[track_caller]
+    pub fn check_gradient(&self, inputs: &[&Tensor]) -> Result<()> {
+        let Some(gradient) = &self.0.gradient else {
+            let reason = "it has no rule of a gradient to check: `with_gradient` gives it one";
+            return Err(self.wrong(reason.to_owned()));
+        };
+        let first = inputs.iter().map(|x| x.dtype()).find(|dtype| dtype.is_float());
+        let (dtype, tolerance) = match first {
+            Some(DType::F64) => (DType::F64, 1e-6),
+            Some(DType::F32) => (DType::F32, 1e-3),
+            _ => {
+                let reason = "a check of its gradient needs an input of f32 or f64";
+                return Err(self.wrong(reason.to_owned()));
+            }
+        };
+        let outputs = self.call_all(inputs)?.into_iter().enumerate();
+        let floats: Vec<usize> =
+            outputs.filter(|(_, y)| y.dtype().is_float()).map(|(number, _)| number).collect();
+        if floats.is_empty() {
+            return Err(self.wrong("no output holds floats, which have gradients".to_owned()));
+        }
+        for number in floats {
+            let f = |x: &[Tensor]| {
+                let x: Vec<&Tensor> = x.iter().collect();
+                Ok(self.call_all(&x)?.swap_remove(number))
+            };
+            let wrong = find_wrong_component(&f, inputs, dtype, tolerance);
+            if let Some(wrong) = wrong.named("check_gradient")? {
+                let reason = format!("the rule of its gradient is wrong: output {number}, {wrong}");
+                return Err(gradient.error(&self.0.name, &reason));
+            }
+        }
+        Ok(())
+    }
+
     /// The text of the kernel for inputs of these dtypes on a device: its IR, with a header that says how it is called.
     /// [`Kernel::from_text`] reads it. A function of elements is written for arrays of one axis.
     ///
@@ -529,9 +607,10 @@ impl Kernel {
     /// The output with the gradient rule, if there is one.
     #[track_caller]
     fn with_rule(&self, y: Tensor, inputs: &[&Tensor], number: usize) -> Result<Tensor> {
-        let Some(rule) = self.0.gradient.clone() else { return Ok(y) };
+        let Some(gradient) = self.0.gradient.clone() else { return Ok(y) };
+        let name = self.0.name.clone();
         y.with_gradient(inputs, move |inputs, output, cotangent| {
-            rule(&KernelGradient { inputs, output, number, cotangent })
+            gradient.cotangents(&name, &KernelGradient { inputs, output, number, cotangent })
         })
     }
 
@@ -638,20 +717,32 @@ impl Kernel {
                 .map(|argument| format!("{} `{}`", argument.dtype, argument.name))
                 .collect();
             let reason = format!(
-                "the raw kernel `{name}` declares other buffers than the kernel has, which are {}; inputs                  are read, others written",
+                "the raw kernel `{name}` declares other buffers than the kernel has: declare {}, in this order; inputs are read, others \
+                 written",
                 described.join(", ")
             );
             return Err(self.wrong(reason));
         }
-        let size = |name: &str| {
-            let number = recorded.sizes().iter().position(|known| known == name);
-            number.map_or(0, |number| sizes[number] as usize)
+        let unknown = RefCell::new(None);
+        let size = |name: &str| match recorded.sizes().iter().position(|known| known == name) {
+            Some(number) => sizes[number] as usize,
+            None => {
+                unknown.replace(Some(name.to_owned()));
+                0
+            }
         };
         let launch = (raw.launch)(&size);
+        if let Some(unknown) = unknown.take() {
+            let known = recorded.sizes();
+            let reason = format!(
+                "the launch of the raw kernel `{name}` asks for the size `{unknown}`: the sizes are {known:?}"
+            );
+            return Err(self.wrong(reason));
+        }
         let dtypes: Vec<DType> = launch.scalars.iter().map(|x| x.dtype()).collect();
         if dtypes != source.vars {
             let reason = format!(
-                "the raw kernel `{name}` declares scalars {:?}, and is launched with {dtypes:?}",
+                "the raw kernel `{name}` declares scalars {:?}, and is launched with {dtypes:?}: give those that it declares",
                 source.vars
             );
             return Err(self.wrong(reason));
@@ -665,5 +756,37 @@ impl Kernel {
         });
         let scalars = own.chain(groups).chain(lens).collect();
         Ok(Some(Arc::new(RawCall { kernel: source.clone(), scalars })))
+    }
+}
+
+impl Gradient {
+    /// An error at the line that gave the rule.
+    fn error(&self, kernel: &str, reason: &str) -> Error {
+        Error::of_kernel(kernel, reason, (self.location.file(), self.location.line()))
+    }
+
+    /// The cotangents that the rule returns, if they fit the inputs.
+    fn cotangents(&self, kernel: &str, of: &KernelGradient<'_>) -> Result<Vec<Option<Tensor>>> {
+        let given = (self.rule)(of)?;
+        let (returned, needed) = (given.len(), of.inputs.len());
+        if returned != needed {
+            let reason = format!(
+                "the rule of its gradient must return one cotangent, or `None`, for each input: {needed}, not {returned}"
+            );
+            return Err(self.error(kernel, &reason));
+        }
+        for (i, (dx, x)) in given.iter().zip(of.inputs).enumerate() {
+            let Some(dx) = dx else { continue };
+            let [given, needed] = [dx, x].map(|x| (x.dtype(), x.shape(), x.device()));
+            if given != needed {
+                let [given, needed] = [given, needed]
+                    .map(|(dtype, shape, device)| format!("{dtype} {shape} on {device}"));
+                let reason = format!(
+                    "the rule of its gradient returns {given} for input {i}: the cotangent must be {needed}, as the input is"
+                );
+                return Err(self.error(kernel, &reason));
+            }
+        }
+        Ok(given)
     }
 }

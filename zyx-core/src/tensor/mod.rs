@@ -90,7 +90,7 @@ pub use indexing::Index;
 pub(crate) use indices::Check;
 pub use interpolate::Interpolation;
 pub use jit::Jit;
-pub use kernel::{Kernel, KernelGradient, RawLaunch};
+pub use kernel::{Kernel, KernelGradient, KernelStep, RawLaunch};
 pub use loss::{CrossEntropy, Reduction};
 pub use loss_ctc::Ctc;
 pub use loss_likelihood::PoissonNll;

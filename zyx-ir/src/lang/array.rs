@@ -1,7 +1,7 @@
 //! Arrays: arguments of a kernel, and storage of its own.
 
 use super::group::Touched;
-use super::handle::ArrayHandle;
+use super::handle::{ArrayHandle, MAX_DEPTH};
 use super::value::{Operand, Val};
 use super::{Digits, Lang, Place, State};
 use crate::caps::Caps;
@@ -67,7 +67,8 @@ impl<'k> Array<'k> {
     /// Storage, or an argument, with extents.
     pub(super) fn of_buffer(k: &'k Lang, storage: Value, extents: Vec<Value>) -> Array<'k> {
         let dtype = k.ty(storage).dtype;
-        Array { k, handle: ArrayHandle { storage, dtype, fixed: Vec::new(), extents } }
+        let (fixed, tile) = Default::default();
+        Array { k, handle: ArrayHandle { storage, dtype, fixed, extents, tile, inside: None } }
     }
 
     /// Storage of literal extents.
@@ -139,10 +140,61 @@ impl<'k> Array<'k> {
                 self.k.fail("more coordinates than axes");
                 break;
             }
-            let extent = part.handle.extents.remove(0);
-            part.handle.fixed.push((self.k.as_index(at).value, extent));
+            let (digit, inside) = part.digit(0, at);
+            part.handle.extents.remove(0);
+            part.handle.tile = part.handle.tile.split_off(part.handle.tile.len().min(1));
+            part.handle.fixed.push(digit);
+            part.handle.inside = part.inside(inside).map(|inside| inside.value);
         }
         part
+    }
+
+    /// Along each axis, how many tiles of a literal shape cover the array: groups that each store to a tile of their own never race.
+    #[track_caller]
+    pub fn tiles<const N: usize>(&self, shape: [usize; N]) -> [Val<'k>; N] {
+        std::array::from_fn(|axis| self.extent(axis).div_ceil(shape[axis].max(1)))
+    }
+
+    /// The tile of a literal shape with these numbers along the axes, as an array. Outside of the tile or of this array a load gives 0, and a
+    /// store does nothing.
+    #[track_caller]
+    pub fn tile(&self, number: impl Coordinates<'k>, shape: impl AsRef<[usize]>) -> Array<'k> {
+        let (number, shape, mut tile) = (number.list(self.k), shape.as_ref(), self.clone());
+        let n = self.rank();
+        if number.len() != n || shape.len() != n || !self.handle.tile.is_empty() {
+            self.k.fail(format_args!("a tile {shape:?} of an array along {n} axes, or of a tile"));
+            return tile;
+        }
+        for (axis, (at, &len)) in number.into_iter().zip(shape).enumerate() {
+            let first = self.k.as_index(at) * len;
+            let extent = self.handle.extents[axis];
+            tile.handle.extents[axis] = self.k.index(len as i64).value;
+            tile.handle.tile.push((first.value, extent));
+        }
+        tile
+    }
+
+    /// A coordinate along an axis, with the extent there, and whether it is inside of a tile.
+    #[track_caller]
+    fn digit(&self, axis: usize, at: Val<'k>) -> ((Value, Value), Option<Val<'k>>) {
+        let (k, at) = (self.k, self.k.as_index(at));
+        let len = self.handle.extents[axis];
+        let Some(&(first, extent)) = self.handle.tile.get(axis) else {
+            return ((at.value, len), None);
+        };
+        let (len, place) = (k.val_of(len), k.val_of(first) + at);
+        let known = k.state.borrow().interval(at.value, MAX_DEPTH);
+        let is_in_tile =
+            known.min >= 0 && len.literal().is_some_and(|len| known.max < len.to_i128());
+        let is_in_array = place.lt(k.val_of(extent));
+        let inside = if is_in_tile { is_in_array } else { is_in_array & at.ge(0) & at.lt(len) };
+        ((place.value, extent), Some(inside))
+    }
+
+    /// A condition, and that given coordinates are inside.
+    fn inside(&self, condition: Option<Val<'k>>) -> Option<Val<'k>> {
+        let given = self.handle.inside.map(|inside| self.k.val_of(inside));
+        given.into_iter().chain(condition).reduce(|all, one| all & one)
     }
 
     /// The element at some coordinates.
@@ -155,10 +207,12 @@ impl<'k> Array<'k> {
     #[track_caller]
     pub fn at_or(&self, coordinates: impl Coordinates<'k>, other: impl Operand<'k>) -> Val<'k> {
         let coordinates = coordinates.list(self.k);
-        let inside = coordinates.iter().zip(self.shape()).map(|(&at, extent)| {
-            let at = self.k.as_index(at);
-            at.ge(0) & at.lt(extent)
+        let inside = coordinates.iter().take(self.rank()).enumerate().map(|(axis, &at)| {
+            let ((at, extent), inside) = self.digit(axis, at);
+            let [at, extent] = [at, extent].map(|x| self.k.val_of(x));
+            inside.unwrap_or_else(|| at.ge(0) & at.lt(extent))
         });
+        let inside = self.inside(None).into_iter().chain(inside);
         let inside = inside.reduce(|all, one| all & one);
         let inside = inside.unwrap_or_else(|| self.k.value(true, DType::Bool));
         self.at_if(inside, coordinates.as_slice(), other)
@@ -333,9 +387,13 @@ impl<'k> Array<'k> {
             self.k.fail(format_args!("{n} coordinates of an array of {m} axes"));
             return None;
         }
-        let own = coordinates.into_iter().map(|at| self.k.as_index(at).value);
-        let own = own.zip(self.handle.extents.iter().copied());
-        let digits: Digits = self.handle.fixed.iter().copied().chain(own).collect();
+        let mut digits: Digits = self.handle.fixed.iter().copied().collect();
+        let mut inside = self.inside(inside);
+        for (axis, at) in coordinates.into_iter().enumerate() {
+            let (digit, own) = self.digit(axis, at);
+            digits.push(digit);
+            inside = inside.into_iter().chain(own).reduce(|all, one| all & one);
+        }
         let narrow = if self.k.setting.large { DType::I64 } else { DType::I32 };
         let index = self.k.emit(|s| {
             let mut flat = None;

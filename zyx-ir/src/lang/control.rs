@@ -195,6 +195,9 @@ impl Lang {
     /// Ends the innermost loop, in whose body it stands, where a condition holds.
     #[track_caller]
     pub fn break_if<'k>(&'k self, condition: Val<'k>) {
+        if condition.dtype() != DType::Bool {
+            return self.fail(format_args!("a condition is {}, not bool", condition.dtype()));
+        }
         self.emit(|s| s.b.break_if(condition.value));
     }
 
@@ -211,11 +214,7 @@ impl Lang {
         let counter = self.open_for((self.index(0), most));
         self.state.borrow_mut().waits.push(counter.value);
         let holds = condition();
-        if holds.dtype() == DType::Bool {
-            self.break_if(!holds);
-        } else {
-            self.fail(format_args!("a condition is {}, not bool", holds.dtype()));
-        }
+        self.break_if(!holds);
         body();
         self.close_region();
     }

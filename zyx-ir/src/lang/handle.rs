@@ -25,6 +25,10 @@ pub struct ArrayHandle {
     /// Coordinates that are given already, with their extents.
     pub(super) fixed: Vec<(Value, Value)>,
     pub(super) extents: Vec<Value>,
+    /// Of a tile the first coordinates, with the extents of the array.
+    pub(super) tile: Vec<(Value, Value)>,
+    /// Whether the coordinates that are given are inside of the tile that this is a row of.
+    pub(super) inside: Option<Value>,
 }
 
 /// A [`Matrix`] as numbers; see [`Lang::matrix_of`].

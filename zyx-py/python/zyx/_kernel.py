@@ -129,6 +129,15 @@ class Kernel:
         outside of an array or an endless loop is a `KernelError` at its line."""
         self._native.check(*tensors)
 
+    def trace(self, *tensors, at):
+        """The steps of one iteration of `each`, or of one group, in an interpreter, a text for each: line, operation and
+        result. `at` has its coordinates. A mistake ends the trace; `check` names it.
+
+            for step in softmax.trace(x, at=[0]):
+                print(step)
+        """
+        return self._native.trace(*tensors, at=list(at))
+
     def to_text(self, *dtypes, device=None):
         """The kernel for inputs of these dtypes on a device, as text of the compiler's kernels with a header that
         says how it is called. A function of elements is written for arrays of one axis."""

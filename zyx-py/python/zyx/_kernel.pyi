@@ -41,6 +41,9 @@ class Kernel:
     def check(self, *tensors: Any) -> None:
         """Runs the kernel in an interpreter that looks at each access."""
 
+    def trace(self, *tensors: Any, at: Sequence[int]) -> list[str]:
+        """The steps of one iteration of `each`, or of one group, in an interpreter: line, operation and result."""
+
     def to_text(self, *dtypes: DTypeLike, device: DeviceLike | None = None) -> str:
         """The kernel for inputs of these dtypes on a device, as text of the compiler's kernels."""
 

@@ -1,7 +1,8 @@
 """The objects that a kernel is written with; see `zyx.kernel`.
 
 A kernel is recorded: operators and methods of values write it down, and each function that a loop, a group
-or a condition is given runs once. So `if` on a value is an error, and `k.when` and `select` take its place.
+or a condition is given runs once. So `if` and `while` on a value are errors: `k.when`, `select` and `k.while_` take
+their place.
 """
 
 from ._core import _lang

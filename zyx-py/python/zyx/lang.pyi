@@ -221,6 +221,16 @@ class Array:
     def row(self, at: Coordinates) -> Array:
         """The part at these coordinates of its first axes."""
 
+    def tiles(self, shape: Sequence[int]) -> tuple[Val, ...]:
+        """Along each axis, how many tiles of a literal shape cover the array: groups that each store to a tile of their own
+        never race.
+        """
+
+    def tile(self, number: Coordinates, shape: Sequence[int]) -> Array:
+        """The tile of a literal shape with these numbers along the axes, as an array. Outside of the tile or of this array a load
+        gives 0, and a store does nothing.
+        """
+
     def at_or(self, at: Coordinates, other: Operand) -> Val:
         """The element, or `other` where the coordinates are outside of the array."""
 
@@ -312,6 +322,18 @@ class Lang:
 
     def fold(self, span: Span, init: _State, f: Callable[[_State, Val], Any]) -> _State:
         """Runs `f(state, i)` for each number, in order, with the state that the one before gave: a value, or a tuple."""
+
+    def while_(self, condition: Callable[[], Operand]) -> Body:
+        """Runs the function as long as `condition()` holds. Variables and arrays keep values from one iteration to the next.
+
+        A thread ends such a loop after 2^30 iterations, or half of the driver's limit. Then reading a result of the call raises a
+        `KernelError`, and `Kernel.check` names the line of the loop.
+        """
+
+    def break_if(self, condition: Operand) -> None:
+        """Ends the innermost loop where a condition holds. The call stands directly in the body of `for_each`, `fold` or
+        `while_`, not within a `when`. A `fold` gives the state that the iteration began with.
+        """
 
     def when(self, condition: Operand) -> Body:
         """Runs the function where a condition holds."""
@@ -466,6 +488,12 @@ class Matrix:
 
     def add_product_of(self, matrix: Matrix, dtype: DTypeLike, right: Callable[[Val, Val], Val]) -> None:
         """Adds the product of a matrix, converted to a dtype, and one whose elements are `right(step, j)`."""
+
+    def add_product_after(self, columns: int, dtype: DTypeLike, left: Callable[[], Matrix], right: Callable[[Val, Val], Val]) -> None:
+        """Adds the product of the matrix that `left()` gives, converted to a dtype, and one whose elements are `right(step, j)`,
+        which are loaded while `left` computes. The left matrix has `columns` columns, a power of two, and the rows and dtype of the
+        sums.
+        """
 
 class Rows:
     """A value for each row of a matrix."""

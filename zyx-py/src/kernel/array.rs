@@ -77,6 +77,21 @@ impl PyArray {
         self.access(at, &mut |step, array, at| step.array(&array.row(at)))
     }
 
+    /// Along each axis, how many tiles of a literal shape cover the array: groups that each store to a tile of their own never race.
+    fn tiles(&self, shape: Vec<usize>, py: Python<'_>) -> Object {
+        self.recording.record(py, &mut |step| {
+            let extents = step.k.array_of(&self.handle).shape();
+            let tiles = extents.iter().zip(&shape).map(|(x, &len)| x.div_ceil(len.max(1)));
+            step.objects(&tiles.collect::<Vec<_>>())
+        })
+    }
+
+    /// The tile of a literal shape with these numbers along the axes, as an array. Outside of the tile or of this array a load gives 0,
+    /// and a store does nothing.
+    fn tile(&self, number: Any<'_, '_>, shape: Vec<usize>) -> Object {
+        self.access(number, &mut |step, array, at| step.array(&array.tile(at, &shape)))
+    }
+
     fn __getitem__(&self, at: Any<'_, '_>) -> Object {
         self.access(at, &mut |step, array, at| step.object(array.at(at)))
     }

@@ -46,6 +46,8 @@ pub(super) enum Kind {
     Items(PyQueue, PyGroup),
     /// Iterations in order.
     For(SpanArg),
+    /// Iterations as long as this function gives a condition that holds.
+    While(Py<PyAny>),
     When(Arg),
 }
 
@@ -74,6 +76,10 @@ impl PyBody {
                 Kind::Elements(matrix, rows) => matrix.elements(step, rows, f)?,
                 Kind::Items(queue, group) => queue.drain_in(step, *group, f)?,
                 Kind::For(span) => k.for_each(*span, |i| step.run(f, &[i])),
+                Kind::While(condition) => {
+                    let condition = condition.bind(step.py);
+                    k.while_(|| step.found(condition, &[], Some(DType::Bool)), || step.run(f, &[]));
+                }
                 Kind::When(condition) => {
                     k.when(condition.val(k, DType::Bool), || step.run(f, &[]));
                 }
@@ -230,6 +236,46 @@ impl PyLang {
     /// Runs the function once for each number, in order.
     fn for_each(&self, span: Any<'_, '_>) -> PyResult<PyBody> {
         self.body(span.py(), Kind::For(self.0.span(span)?))
+    }
+
+    /// Runs the function as long as `condition()` holds. Variables and arrays keep values from one iteration to the next.
+    ///
+    ///     @zyx.kernel
+    ///     def halvings(k):
+    ///         n = k.size("n")
+    ///         x = k.input("x", [n])
+    ///         y = k.output("y", [n], "int32")
+    ///
+    ///         @k.each(n)
+    ///         def _(i):
+    ///             rest, count = k.var(x[i]), k.var(0, "int32")
+    ///
+    ///             @k.while_(lambda: rest.get() > 1)
+    ///             def _():
+    ///                 rest.set(rest.get() / 2)
+    ///                 count.set(count.get() + 1)
+    ///
+    ///             y[i] = count.get()
+    ///
+    ///     assert halvings(zyx.tensor([1.0, 2.0, 100.0])).tolist() == [0, 1, 7]
+    ///
+    /// A thread ends such a loop after 2^30 iterations, or half of the driver's limit. Then reading a result of the call raises a
+    /// `KernelError`, and `Kernel.check` names the line of the loop.
+    fn while_(&self, condition: Any<'_, '_>) -> PyResult<PyBody> {
+        if !condition.is_callable() {
+            let text = "the condition of `while_` is a function, which runs within the loop: `lambda: x.get() > 0`";
+            return Err(PyTypeError::new_err(text));
+        }
+        self.body(condition.py(), Kind::While(condition.clone().unbind()))
+    }
+
+    /// Ends the innermost loop where a condition holds. The call stands directly in the body of `for_each`, `fold` or `while_`, not
+    /// within a `when`. A `fold` gives the state that the iteration began with.
+    fn break_if(&self, condition: Any<'_, '_>) -> Object {
+        self.record(condition.py(), &mut |step| {
+            step.k.break_if(step.value(condition, Some(DType::Bool))?);
+            step.none()
+        })
     }
 
     /// Runs the function where a condition holds.

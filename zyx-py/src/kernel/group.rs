@@ -372,6 +372,55 @@ impl PyMatrix {
             step.none()
         })
     }
+
+    /// Adds the product of the matrix that `left()` gives, converted to a dtype, and one whose elements are `right(step, j)`, which
+    /// are loaded while `left` computes. The left matrix has `columns` columns, a power of two, and the rows and dtype of the sums.
+    ///
+    ///     @zyx.kernel
+    ///     def squared_sums(k):
+    ///         x, w = k.input("x", [32, 16]), k.input("w", [16, 32])
+    ///         y = k.output("y", [32, 32], "float32")
+    ///
+    ///         @k.groups([1], threads=64)
+    ///         def _(g, _):
+    ///             sums = g.matrix([32, 32], "float32")
+    ///
+    ///             def squares():
+    ///                 matrix = g.matrix([32, 16], "float32")
+    ///                 matrix.map(lambda i, j, _: x[i, j].square())
+    ///                 return matrix
+    ///
+    ///             sums.add_product_after(16, w.dtype, squares, lambda step, j: w[step, j])
+    ///
+    ///             @sums.each()
+    ///             def _(i, j, x):
+    ///                 y[i, j] = x
+    ///
+    ///     assert squared_sums(zyx.full((32, 16), 2.0), zyx.ones(16, 32))[3, 5].item() == 64
+    fn add_product_after(
+        &self,
+        columns: usize,
+        dtype: DTypeArg,
+        left: Any<'_, '_>,
+        right: Any<'_, '_>,
+    ) -> Object {
+        self.record(left.py(), &mut |step, sums| {
+            let computed = || {
+                let mut found = None;
+                step.call(left, step.arguments(None, &[]), &mut |object| {
+                    let matrix = object.cast::<PyMatrix>()?.get();
+                    step.recording.must_be(step.py, matrix.recording)?;
+                    found = Some(step.k.matrix_of(&matrix.handle));
+                    Ok(())
+                });
+                // The sums where the recording has failed.
+                found.unwrap_or_else(|| step.k.matrix_of(&self.handle))
+            };
+            let right = |n, j| step.found(right, &[n, j], None);
+            sums.add_product_after(columns, dtype.or(DType::F32), computed, right);
+            step.none()
+        })
+    }
 }
 
 impl PyRows {

@@ -91,34 +91,38 @@ fn cotangents(
         cotangent: tensor(of.cotangent)?,
     };
     let found = rule.bind(py).call1((given,))?;
-    let one = |x: Bound<'_, PyAny>| match x.is_none() {
-        true => Ok(None),
-        false => Ok(Some(x.cast::<PyTensor>()?.get().tensor())),
+    let wrong = |reason: String| {
+        let site = site_of(rule.bind(py)).unwrap_or(Site { file: "unknown".into(), line: 0 });
+        let text = format!("kernel `{name}` at {site}: its gradient gives {reason}");
+        kernel_error(py, text, &site)
+    };
+    let no_tensor = |x: &Bound<'_, PyAny>| match x.get_type().name() {
+        Ok(kind) => wrong(format!("'{kind}' instead of a tensor, or None, for each input")),
+        Err(error) => error,
+    };
+    let one = |x: Bound<'_, PyAny>| match x.cast::<PyTensor>() {
+        Ok(x) => Ok(Some(x.get().tensor())),
+        Err(_) if x.is_none() => Ok(None),
+        Err(_) => Err(no_tensor(&x)),
     };
     let found = match found.cast::<PyTensor>() {
         Ok(_) => vec![one(found)?],
+        Err(_) if found.try_iter().is_err() => return Err(no_tensor(&found)),
         Err(_) => each(&found, one)?,
     };
     let fits = |(dx, x): (&Option<Tensor>, &Tensor)| {
         dx.as_ref().is_none_or(|dx| dx.shape() == x.shape() && dx.dtype() == x.dtype())
     };
-    let reason = if found.len() != of.inputs.len() {
+    if found.len() != of.inputs.len() {
         let (n, m) = (found.len(), of.inputs.len());
-        format!("its gradient gives {n} cotangents for {m} inputs: one, or None, for each")
-    } else if let Some(i) = found.iter().zip(of.inputs).position(|pair| !fits(pair)) {
+        return Err(wrong(format!("{n} cotangents for {m} inputs: one, or None, for each")));
+    }
+    if let Some(i) = found.iter().zip(of.inputs).position(|pair| !fits(pair)) {
         let (dx, x) = (found[i].as_ref().unwrap_or(&of.inputs[i]), &of.inputs[i]);
-        format!(
-            "its gradient gives {}{:?} for input {i}, which is {}{:?}",
-            dx.dtype(),
-            dx.shape(),
-            x.dtype(),
-            x.shape()
-        )
-    } else {
-        return Ok(found);
-    };
-    let site = site_of(rule.bind(py)).unwrap_or(Site { file: "unknown".into(), line: 0 });
-    Err(kernel_error(py, format!("kernel `{name}` at {site}: {reason}"), &site))
+        let [is, of] = [dx, x].map(|x| format!("{}{:?}", x.dtype(), x.shape()));
+        return Err(wrong(format!("{is} for input {i}, which is {of}")));
+    }
+    Ok(found)
 }
 
 /// The line where a function begins.
@@ -250,6 +254,14 @@ impl PyKernel {
         let inputs = inputs(tensors)?;
         let inputs: Vec<&Tensor> = inputs.iter().collect();
         detached(tensors.py(), || self.0.check(&inputs))
+    }
+
+    #[pyo3(signature = (*tensors, at))]
+    fn trace(&self, tensors: &Bound<'_, PyTuple>, at: Vec<usize>) -> PyResult<Vec<String>> {
+        let inputs = inputs(tensors)?;
+        let inputs: Vec<&Tensor> = inputs.iter().collect();
+        let steps = detached(tensors.py(), || self.0.trace(&inputs, &at))?;
+        Ok(steps.iter().map(ToString::to_string).collect())
     }
 
     #[staticmethod]

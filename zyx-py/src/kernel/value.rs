@@ -317,8 +317,8 @@ impl PyVal {
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
-        let text = "a value of a kernel is neither true nor false while the kernel is recorded: use `k.when`, or \
-                    `condition.select(x, y)`. Python's `if`, `while`, `and`, `or`, `not`, `max` and `min` ask for it; `&`, `|`, \
+        let text = "a value of a kernel is neither true nor false while the kernel is recorded: use `k.when`, \
+                    `k.while_` or `condition.select(x, y)`. Python's `if`, `while`, `and`, `or`, `not`, `max` and `min` ask for it; `&`, `|`, \
                     `~`, `x.maximum(y)` and `x.minimum(y)` record";
         let site = line(py)?;
         let failed = self.recording.record(py, &mut |step| {

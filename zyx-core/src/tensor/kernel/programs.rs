@@ -72,7 +72,7 @@ impl Bucket {
 }
 
 /// The numbers that the scalars of a launch are, or why they cannot be.
-fn scalars_of(recorded: &Recorded, sizes: &[i64]) -> Result<Arc<[i64]>, String> {
+pub(super) fn scalars_of(recorded: &Recorded, sizes: &[i64]) -> Result<Arc<[i64]>, String> {
     let size = |number: usize| sizes.get(number).copied();
     let all = recorded.scalars().iter().zip(recorded.kernel().vars());
     let scalars = all.map(|(expr, info)| {
@@ -165,7 +165,7 @@ impl Kernel {
         Setting { caps, inputs: dtypes.to_vec(), large, aligned, ..Setting::default() }
     }
 
-    fn record(&self, setting: &Setting) -> Result<Recorded, LangError> {
+    pub(super) fn record(&self, setting: &Setting) -> Result<Recorded, LangError> {
         record(&self.0.name, setting, |k: &Lang| match &self.0.write {
             Written::Whole(write) => write(k),
             Written::Elementwise(write) => flat(k, &setting.inputs, &**write),

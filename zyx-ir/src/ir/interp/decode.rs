@@ -255,6 +255,8 @@ pub(super) struct Storage {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Code {
     pub(super) insts: Vec<Inst>,
+    /// The op that each instruction is of.
+    pub(super) values: Vec<Value>,
     /// The first slot of each value that has any.
     pub(super) slots: Vec<Slot>,
     /// The frame at the start.
@@ -280,8 +282,10 @@ pub(super) fn decode(kernel: &Kernel) -> Code {
         places: vec![None; kernel.ops().len()],
         open: Vec::new(),
         nest: None,
+        value: Value(0),
     };
     for (value, op, _) in kernel.iter() {
+        decoder.value = if let Op::End { open } = op { open } else { value };
         let slot = decoder.slot_of(value, op);
         decoder.code.slots.push(slot);
         decoder.op(value, op, slot);
@@ -321,11 +325,14 @@ struct Decoder<'k> {
     open: Vec<Open>,
     /// The nest of waiting local iterations being decoded.
     nest: Option<u32>,
+    /// The op being decoded, or the one whose region ends.
+    value: Value,
 }
 
 impl Decoder<'_> {
     fn emit(&mut self, inst: Inst) {
         self.code.insts.push(inst);
+        self.code.values.push(self.value);
     }
 
     fn here(&self) -> u32 {

@@ -62,6 +62,9 @@ impl<const CHECK: bool> Machine<'_, '_, '_, CHECK> {
                 }
                 inst => self.exchange(inst, &mut threads),
             }
+            for thread in &threads {
+                self.note((thread.pc - 1, thread.pc), &thread.frame);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use super::decode::{Access, Code, Inst, ParallelLoop, Place, Slot};
 use super::memory::Memory;
 use super::scalar::eval_binary;
 use super::shadow::{Domain, Kind, ROOT, Shadow, Task};
+use super::trace::Trace;
 use super::{Fault, Options, Program, splitmix};
 use crate::affine::gcd;
 use crate::dtype::DType;
@@ -75,6 +76,7 @@ pub(super) struct Machine<'p, 'm, 'b, const CHECK: bool> {
     pub(super) options: &'p Options,
     random: u64,
     left: u64,
+    trace: Option<&'p mut Trace>,
 }
 
 impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
@@ -83,6 +85,7 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
         memory: Memory<'m, 'b>,
         homes: Vec<usize>,
         options: &'p Options,
+        trace: Option<&'p mut Trace>,
     ) -> Machine<'p, 'm, 'b, CHECK> {
         let (kernel, code) = (&program.kernel, &program.code);
         // Storages of the shadow: buffer arguments by slot, then the kernel's own.
@@ -110,6 +113,7 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
             options,
             random: options.shuffle.unwrap_or_default(),
             left: options.max_iterations,
+            trace,
         }
     }
 
@@ -136,7 +140,8 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
     pub(super) fn resume(&mut self, t: &mut Thread) -> Result<Stop, Failed> {
         let code = self.code;
         loop {
-            let inst = code.insts[t.pc];
+            let at = t.pc;
+            let inst = code.insts[at];
             t.pc += 1;
             match inst {
                 Inst::Binary { f, dst, x, y } => {
@@ -206,6 +211,17 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
                 Inst::Stop => return Ok(Stop::Done),
                 _ => compute(inst, &mut t.frame),
             }
+            if CHECK && self.trace.is_some() {
+                self.note((at, t.pc), &t.frame);
+            }
+        }
+    }
+
+    /// Notes what an instruction gave, if its thread is traced.
+    #[cold]
+    pub(super) fn note(&mut self, places: (usize, usize), frame: &[u64]) {
+        if let Some(trace) = &mut self.trace {
+            trace.note(self.kernel, self.code, places, frame);
         }
     }
 

@@ -34,6 +34,9 @@ mod machine;
 mod memory;
 pub mod scalar;
 mod shadow;
+mod trace;
+
+pub use trace::Step;
 
 use super::family::Member;
 use super::kernel::Kernel;
@@ -44,6 +47,7 @@ use crate::caps::{Caps, Progress};
 use crate::dtype::DTypeSet;
 use crate::scalar::Scalar;
 use std::fmt;
+use trace::Trace;
 
 /// What the interpreter can do: all that passes make and the IR has.
 pub fn caps() -> Caps {
@@ -275,20 +279,66 @@ impl Program {
         vars: &[u64],
         options: &Options,
     ) -> Result<(), InterpError> {
-        if self.kernel.has_extents() {
-            let sized = self.kernel.sized(vars).map_err(|reason| self.bad_arguments(reason))?;
-            return Program::new(&sized)?.run_with(inputs, buffers, params, vars, options);
-        }
+        self.run_traced((inputs, buffers), params, vars, options, None).0
+    }
+
+    /// Runs the kernel with checks, and gives the steps, at most so many, of the iterations whose counters of independent loops, outermost
+    /// first, are these: of a thread, if groups and threads are numbered. A run that fails gives the steps until then.
+    ///
+    /// # Errors
+    /// As [`Program::run`].
+    pub fn trace(
+        &self,
+        buffers: &mut [&mut [u8]],
+        params: &[Binding],
+        vars: &[u64],
+        options: &Options,
+        (at, most): (&[i64], usize),
+    ) -> (Vec<Step>, Result<(), InterpError>) {
+        let options = Options { check: true, ..options.clone() };
+        let (result, steps) =
+            self.run_traced((&[], buffers), params, vars, &options, Some((at, most)));
+        (steps, result)
+    }
+
+    fn run_traced(
+        &self,
+        (inputs, buffers): (&[&[u8]], &mut [&mut [u8]]),
+        params: &[Binding],
+        vars: &[u64],
+        options: &Options,
+        traced: Option<(&[i64], usize)>,
+    ) -> (Result<(), InterpError>, Vec<Step>) {
+        let mut trace = None;
+        let result = (|| {
+            let sized = self.kernel.has_extents().then(|| self.kernel.sized(vars));
+            let sized = sized.transpose().map_err(|reason| self.bad_arguments(reason))?;
+            let sized = sized.map(|kernel| Program::new(&kernel)).transpose()?;
+            let program = sized.as_ref().unwrap_or(self);
+            trace = traced.map(|(at, most)| Trace::new(&program.kernel, &program.code, at, most));
+            program.run_sized((inputs, buffers), params, vars, options, trace.as_mut())
+        })();
+        (result, trace.map_or(Vec::new(), |trace| trace.steps))
+    }
+
+    fn run_sized(
+        &self,
+        (inputs, buffers): (&[&[u8]], &mut [&mut [u8]]),
+        params: &[Binding],
+        vars: &[u64],
+        options: &Options,
+        trace: Option<&mut Trace>,
+    ) -> Result<(), InterpError> {
         self.check_arguments((inputs, buffers), params, vars)
             .map_err(|reason| self.bad_arguments(reason))?;
         let result = if options.check {
             let homes = memory::homes(&self.kernel, params);
             let homes = homes.map_err(|reason| self.bad_arguments(reason))?;
             let memory = memory::Memory::new(inputs, buffers, params);
-            machine::Machine::<true>::new(self, memory, homes, options).run(vars)
+            machine::Machine::<true>::new(self, memory, homes, options, trace).run(vars)
         } else {
             let memory = memory::Memory::new(inputs, buffers, params);
-            machine::Machine::<false>::new(self, memory, Vec::new(), options).run(vars)
+            machine::Machine::<false>::new(self, memory, Vec::new(), options, None).run(vars)
         };
         result.map_err(|failure| self.failed(failure))
     }
