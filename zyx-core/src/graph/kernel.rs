@@ -107,7 +107,15 @@ impl KernelCall {
     ) -> Result<Vec<(Site, Step)>, LangError> {
         let (_, steps) =
             self.interpret_by(inputs, None, |program, buffers, params, scalars, options| {
-                Ok(program.trace(buffers, params, scalars, options, (at, MOST_STEPS)).0)
+                Ok(program
+                    .trace(
+                        buffers,
+                        params,
+                        scalars,
+                        options,
+                        (at, (MOST_ITERATIONS >> 16) as usize),
+                    )
+                    .0)
             })?;
         let site = |step: Step| Some((self.recorded.site(step.value)?.clone(), step));
         Ok(steps.into_iter().filter_map(site).collect())
@@ -191,9 +199,6 @@ impl KernelCall {
         LangError { kernel, reason, site: site(*value) }
     }
 }
-
-/// Steps of a thread that a trace gives at most.
-const MOST_STEPS: usize = 1 << 16;
 
 /// Iterations after which the interpreter gives a kernel up; a loop that waits for a condition after a thousandth of them.
 const MOST_ITERATIONS: u64 = 1 << 32;

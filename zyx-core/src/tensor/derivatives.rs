@@ -208,15 +208,6 @@ fn joined(all: impl Iterator<Item = Result<Tensor>>) -> Result<Tensor> {
 
 const GRADCHECK: &str = "gradcheck";
 
-/// The larger of the two steps in `f64`.
-const STEP: f64 = 2e-3;
-
-/// The larger of the two steps in `f32`: rounding of the function is divided by it.
-const STEP_F32: f64 = 2e-2;
-
-/// Errors of a difference quotient by rounding, in units in the last place of the result over a step.
-const ROUNDINGS: f64 = 16.0;
-
 /// Describes the first component of a gradient that differs from its difference quotient; `None` if all agree
 /// to `tolerance`, relative to the largest. Floats of the inputs and the result have to hold `dtype`, which
 /// is `f32` or `f64`; other inputs are constants.
@@ -226,9 +217,10 @@ pub(super) fn find_wrong_component(
     dtype: DType,
     tolerance: f64,
 ) -> Result<Option<String>> {
+    // The larger of the two steps: rounding of the function is divided by it.
     let (step, epsilon) = match dtype {
-        DType::F32 => (STEP_F32, f64::from(f32::EPSILON)),
-        _ => (STEP, f64::EPSILON),
+        DType::F32 => (2e-2, f64::from(f32::EPSILON)),
+        _ => (2e-3, f64::EPSILON),
     };
     let floats: Vec<usize> = (0..inputs.len()).filter(|&i| inputs[i].dtype().is_float()).collect();
     if floats.iter().any(|&i| inputs[i].dtype() != dtype) {
@@ -250,7 +242,8 @@ pub(super) fn find_wrong_component(
         Ok(to_f64(y)?.iter().zip(&weights).map(|(y, weight)| y * weight).collect())
     };
     let norm = weighted(&y)?.iter().map(|y| y * y).sum::<f64>().sqrt();
-    let rounding = ROUNDINGS * epsilon * norm / step;
+    // Sixteen roundings of the result.
+    let rounding = 16.0 * epsilon * norm / step;
     for (dx, &i) in gradients.iter().zip(&floats) {
         let data = to_f64(inputs[i])?;
         let got = match dx {
