@@ -387,7 +387,7 @@ impl<'k> Array<'k> {
             self.k.fail(format_args!("{n} coordinates of an array of {m} axes"));
             return None;
         }
-        let mut digits: Digits = self.handle.fixed.iter().copied().collect();
+        let mut digits: Digits = self.handle.fixed.clone();
         let mut inside = self.inside(inside);
         for (axis, at) in coordinates.into_iter().enumerate() {
             let (digit, own) = self.digit(axis, at);
