@@ -1385,4 +1385,4 @@ def test_a_trace_has_the_values_of_each_step():
 
     steps = squares.trace(zyx.tensor([1.0, 5.0, 3.0]), at=[1])
     assert all(__file__ in step for step in steps)
-    assert any("mul" in step and step.endswith("-> 25") for step in steps)
+    assert any("mul" in step and step.endswith("-> 25.0") for step in steps)

@@ -175,8 +175,7 @@ impl Lang {
     #[track_caller]
     #[inline(never)]
     fn open_when<'k>(&'k self, condition: Val<'k>) -> bool {
-        if condition.dtype() != DType::Bool {
-            self.fail(format_args!("a condition is {}, not bool", condition.dtype()));
+        if !self.is_bool(condition) {
             return false;
         }
         self.primitive(|| {
@@ -195,10 +194,19 @@ impl Lang {
     /// Ends the innermost loop, in whose body it stands, where a condition holds.
     #[track_caller]
     pub fn break_if<'k>(&'k self, condition: Val<'k>) {
-        if condition.dtype() != DType::Bool {
-            return self.fail(format_args!("a condition is {}, not bool", condition.dtype()));
+        if self.is_bool(condition) {
+            self.emit(|s| s.b.break_if(condition.value));
         }
-        self.emit(|s| s.b.break_if(condition.value));
+    }
+
+    /// Whether a condition is `bool`; another dtype is a mistake.
+    #[track_caller]
+    fn is_bool(&self, condition: Val<'_>) -> bool {
+        let is_bool = condition.dtype() == DType::Bool;
+        if !is_bool {
+            self.fail(format_args!("a condition is {}, not bool", condition.dtype()));
+        }
+        is_bool
     }
 
     /// Runs the body as long as a condition holds, which is recorded before it. A thread that has not come to an end after
@@ -214,7 +222,9 @@ impl Lang {
         let counter = self.open_for((self.index(0), most));
         self.state.borrow_mut().waits.push(counter.value);
         let holds = condition();
-        self.break_if(!holds);
+        if self.is_bool(holds) {
+            self.break_if(!holds);
+        }
         body();
         self.close_region();
     }
