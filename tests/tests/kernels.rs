@@ -447,7 +447,7 @@ fn kernels_of_the_gallery_are_compiled_once_for_all_sizes() -> Result<()> {
     Ok(())
 }
 
-/// Each group stores to a tile of its own; those at the end go beyond the array.
+/// Each group stores to its own tile. The last tiles extend beyond the array.
 #[test]
 fn tiles_cover_an_array() -> Result<()> {
     let device = device();
