@@ -157,7 +157,7 @@ macro_rules! conformance_cases {
             matrix { all operations, }
             kernels {
                 floats gallery_in, once arguments_of_kernels, once kernels_that_are_wrong,
-                once orders_and_lists, once loops_of_many_iterations,
+                once primitives_of_groups, once loops_of_many_iterations,
                 once code_of_one_backend, once single_pass_scans, once queues_of_work,
                 once litmus_of_groups,
             }

@@ -250,6 +250,28 @@ fn a_plan_tells_the_name_of_a_kernel() -> Result<()> {
     device.set_profiling(true);
     scaled().call(&[&x])?.realize()?;
     assert!(device.profile().iter().any(|time| time.name.contains("scaled")));
+    // A function of elements is operations of a launch, which tell its name.
+    let (x, cube) = (x.tracked(), Kernel::elementwise("cube", |x: &[Val]| x[0] * x[0] * x[0]));
+    let (y, line) = (cube.call(&[&x])?, line!());
+    let told = y.mul(2.0)?.explain()?;
+    let calls = &told.launches[0].kernels[0].calls;
+    let named = calls.iter().filter(|call| call.name.as_deref() == Some("cube"));
+    let named: Vec<String> = named.map(ToString::to_string).collect();
+    assert_eq!(named, [format!("cube at {}:{line}", file!())], "{told}");
+    let slope = y.sum(..)?.grad(&[&x])?.remove(0).expect("it depends on x");
+    let text = slope.explain()?.to_string();
+    assert!(text.contains("gradient of cube"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn a_text_tells_that_groups_look_back() -> Result<()> {
+    let device = device();
+    for (kernel, looks_back) in [(gallery::scan::scan(), true), (scaled(), false)] {
+        let text = kernel.to_text(&[DType::F32], &device)?;
+        assert_eq!(text.contains("\nlooks_back\n"), looks_back, "{text}");
+        assert_eq!(Kernel::from_text(&text)?.to_text(&[DType::F32], &device)?, text);
+    }
     Ok(())
 }
 
@@ -452,26 +474,37 @@ fn kernels_of_the_gallery_are_compiled_once_for_all_sizes() -> Result<()> {
 fn tiles_cover_an_array() -> Result<()> {
     let device = device();
     let shape = [5usize, 7];
-    let transposed = Kernel::new("transposed", move |k: &Lang| {
-        let [n, m] = k.sizes(["n", "m"]);
-        let x = k.input("x", [n, m]);
-        let y = k.output("y", [m, n], x.dtype());
-        let [wide, tall] = [[shape[0], shape[1]], [shape[1], shape[0]]];
-        k.groups(x.tiles(wide), 32, |g, [i, j]| {
-            let (from, to) = (x.tile([i, j], wide), y.tile([j, i], tall));
-            g.each(shape, |[i, j]| {
-                to.set([j, i], from.at([i, j]));
-                // Outside of the tile.
-                to.set([j, i + shape[0]], from.at([i, j]));
-                to.row(j - shape[1]).set(i, from.at_or([i, j], 9.0));
+    let transposed = |stores_outside: bool| {
+        Kernel::new("transposed", move |k: &Lang| {
+            let [n, m] = k.sizes(["n", "m"]);
+            let x = k.input("x", [n, m]);
+            let y = k.output("y", [m, n], x.dtype());
+            let [wide, tall] = [[shape[0], shape[1]], [shape[1], shape[0]]];
+            k.groups(x.tiles(wide), 32, |g, [i, j]| {
+                let (from, to) = (x.tile([i, j], wide), y.tile([j, i], tall));
+                g.each(shape, |[i, j]| {
+                    to.set([j, i], from.at([i, j]));
+                    if stores_outside {
+                        to.set([j, i + shape[0]], from.at([i, j]));
+                        to.row(j - shape[1]).set(i, from.at_or([i, j], 9.0));
+                    }
+                });
             });
-        });
-    });
+        })
+    };
     for [n, m] in [[1, 1], [5, 7], [13, 40], [20, 14]] {
         let x = numbers(&[n, m], &device)?;
-        transposed.check(&[&x])?;
+        transposed(false).check(&[&x])?;
+        let error = transposed(true).check(&[&x]).unwrap_err().to_string();
+        assert!(
+            error.contains("outside of the array or tile") && error.contains(file!()),
+            "{error}"
+        );
         let expected = x.transpose(0, 1)?.to_vec::<f32>()?;
-        assert_eq!(transposed.call(&[&x])?.to_vec::<f32>()?, expected, "{n} {m}");
+        for stores_outside in [false, true] {
+            let found = transposed(stores_outside).call(&[&x])?.to_vec::<f32>()?;
+            assert_eq!(found, expected, "{n} {m}");
+        }
     }
     let first = Kernel::new("first", |k: &Lang| {
         let n = k.size("n");

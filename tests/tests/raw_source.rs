@@ -4,8 +4,8 @@
 use zyx_backend_vulkan::Vulkan;
 use zyx_core::hal::{Language, RawSource};
 use zyx_core::ir::Access;
-use zyx_core::kernel::{Kernel, Lang, RawLaunch};
-use zyx_core::{DType, Device, Error, Jit, Result, Scalar, Tensor};
+use zyx_core::kernel::{Kernel, Lang, RawLaunch, Val};
+use zyx_core::{DType, Device, Error, Jit, Result, Runtime, Scalar, Tensor};
 use zyx_tests::device::raw::sources::{THREADS, axpy, broken, kernel};
 
 fn device(test: &str) -> Option<Device> {
@@ -126,4 +126,22 @@ fn declarations_that_do_not_fit_the_kernel_are_errors() -> Result<()> {
     let expected: Vec<f32> = values.iter().map(|x| 4.0 * x).collect();
     assert_eq!(with_code(source).call(&[&x])?.to_vec::<f32>()?, expected);
     Ok(())
+}
+
+#[test]
+fn a_function_of_elements_has_no_launch_to_replace() -> Result<()> {
+    let device = Runtime::default().device("reference")?;
+    let (x, _) = numbers(3, &device)?;
+    let double = Kernel::elementwise("double", |x: &[Val]| x[0] + x[0]);
+    let launch = |_: &dyn Fn(&str) -> usize| RawLaunch { groups: [1; 3], scalars: Vec::new() };
+    let raw = double.with_raw(kernel(axpy(Language::OpenClC)), launch);
+    for found in [raw.call(&[&x]).map(|_| ()), raw.check(&[&x])] {
+        let error = found.expect_err("its code would not run").to_string();
+        assert!(
+            error.contains("kernel `double`") && error.contains("use `Kernel::new`"),
+            "{error}"
+        );
+        assert!(error.contains(file!()), "{error}");
+    }
+    double.call(&[&x])?.realize()
 }

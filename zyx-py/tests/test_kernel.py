@@ -1016,6 +1016,7 @@ def test_a_wait_without_end():
         (lambda of: [], "gives 0 cotangents for 1 input"),
         (lambda of: [of.cotangent.sum()], "for input 0, which is f32"),
         (lambda of: [of.cotangent.to(zyx.float64)], "gives f64.* for input 0, which is f32"),
+        (lambda of: [of.cotangent.to("reference")], "on reference:0 for input 0, which is f32.* on cpu:0"),
         (lambda of: [2.0], "gives 'float' instead of a tensor"),
         (lambda of: None, "gives 'NoneType' instead of a tensor"),
     ],

@@ -227,7 +227,7 @@ LANG = ["Array", "Group", "Lang", "LookBack", "Matrix", "Queue", "Rows", "Val", 
 # Methods of them that Python has in another form, or not, and why.
 LANG_ELSEWHERE = {
     "Array.at": "`x[i]`", "Array.set": "`x[i] = value`", "Array.rank": "`ndim`", "Array.extent": "`shape[axis]`",
-    "Group.pipeline_of": "`pipeline`, of any number of tiles", "Matrix.each_of": "`each`, of any number of rows",
+    "Matrix.each_of": "`each`, of any number of rows",
     "Matrix.map_rows_of": "`map_rows`, of any number of rows", "Rows.map_of": "`map`, of any number of rows",
     "Lang.caps": "parameters are numbers that a device tunes", "Val.literal": "numbers are Python's",
     "Lang.error": "for bindings", "Lang.fail": "for bindings", "Lang.group": "for bindings", "Lang.has_failed": "for bindings",

@@ -250,11 +250,12 @@ fn sorted_rows(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// Rows in order, values that threads exchange, tiles of a pipeline, and numbers in a list that groups share.
-pub fn orders_and_lists(device: &Device) {
+/// Rows in order, values that threads exchange or one gives to all, tiles of a pipeline, and numbers in a list that groups share.
+pub fn primitives_of_groups(device: &Device) {
     let check = || -> Result<()> {
         sorted_rows(device)?;
         primitives::exchanges(device)?;
+        primitives::elections(device)?;
         primitives::pipelines(device)?;
         if device.caps().simt && !device.caps().has_atomic(BinaryOp::Add, DType::I32) {
             return Ok(());

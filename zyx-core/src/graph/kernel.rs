@@ -107,15 +107,7 @@ impl KernelCall {
     ) -> Result<Vec<(Site, Step)>, LangError> {
         let (_, steps) =
             self.interpret_by(inputs, None, |program, buffers, params, scalars, options| {
-                Ok(program
-                    .trace(
-                        buffers,
-                        params,
-                        scalars,
-                        options,
-                        (at, (MOST_ITERATIONS >> 16) as usize),
-                    )
-                    .0)
+                Ok(program.trace(buffers, params, scalars, options, (at, MAX_TRACED_STEPS)).0)
             })?;
         let site = |step: Step| Some((self.recorded.site(step.value)?.clone(), step));
         Ok(steps.into_iter().filter_map(site).collect())
@@ -153,7 +145,7 @@ impl KernelCall {
             (0..buffers.len()).map(|buffer| Binding { buffer, offset: 0 }).collect();
         let scalars: Vec<u64> = self.scalars.iter().map(|&x| x as u64).collect();
         let mut slices: Vec<&mut [u8]> = buffers.iter_mut().map(Vec::as_mut_slice).collect();
-        let (max_iterations, patience) = (MOST_ITERATIONS, MOST_ITERATIONS >> 10);
+        let (max_iterations, patience) = (MAX_ITERATIONS, MAX_WAITING_ITERATIONS);
         let options = Options { shuffle: seed, max_iterations, patience, ..Options::default() };
         let result = Program::new(kernel)
             .map_err(InterpError::from)
@@ -174,7 +166,7 @@ impl KernelCall {
         let site = |value| self.recorded.site(value).cloned().unwrap_or_else(none);
         let reason = match fault {
             Fault::OutOfBounds { index: -1, .. } => {
-                "a coordinate is outside of the array".to_owned()
+                "a coordinate is outside of the array or tile".to_owned()
             }
             Fault::Race { index, earlier } => format!(
                 "threads that nothing orders access element {index}, and one of them stores it (the other access is at {})",
@@ -200,8 +192,15 @@ impl KernelCall {
     }
 }
 
-/// Iterations after which the interpreter gives a kernel up; a loop that waits for a condition after a thousandth of them.
-const MOST_ITERATIONS: u64 = 1 << 32;
+/// Iterations of all loops of a kernel after which the interpreter gives it up.
+const MAX_ITERATIONS: u64 = 1 << 32;
+
+/// Iterations of a loop that waits for a condition after which the interpreter gives the kernel up: a thousandth of all, since
+/// a wait without end is the usual mistake.
+const MAX_WAITING_ITERATIONS: u64 = MAX_ITERATIONS >> 10;
+
+/// Operations of a trace. Each has its text and result, some 200 bytes, so a trace takes at most some 13 MB.
+const MAX_TRACED_STEPS: usize = 1 << 16;
 
 /// The graph in which outputs of each call stand beside each other, with all that a launch writes; `None` if it calls no
 /// kernel.

@@ -1,48 +1,59 @@
 //! Origins in builds that keep them.
 
 use super::Place;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::Cell;
 use std::panic::Location;
 use std::path::Path;
 use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 
-/// Where an operation comes from: the number of a [`Pair`], so that a pending tensor has two bytes of it. Equal pairs have
-/// one number; what comes when all numbers are taken is unknown.
+/// Where an operation comes from: the number of an [`Attribution`], so that a pending tensor has two bytes of it. Equal ones
+/// have one number; an attribution that comes when all numbers are taken is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origin(u16);
 
-/// The call that made it, none of what computes a gradient, and the line for which it was called, or whose gradient it
-/// computes.
-type Pair = [Option<Place>; 2];
-
-/// The pairs in the order of their numbers, and the numbers.
-#[derive(Default)]
-struct Pairs {
-    list: Vec<Pair>,
-    numbers: FxHashMap<Pair, u16>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Attribution {
+    /// The call that made it, none of what computes a gradient.
+    own: Option<Place>,
+    /// The line for which it was called, or whose gradient it computes.
+    line: Option<Place>,
+    /// The elementwise kernel that it is an operation of, or whose gradient it computes.
+    kernel: Option<&'static str>,
 }
 
-static ORIGINS: LazyLock<RwLock<Pairs>> = LazyLock::new(|| {
-    let unknown = (vec![[None; 2]], FxHashMap::from_iter([([None; 2], 0)]));
-    RwLock::new(Pairs { list: unknown.0, numbers: unknown.1 })
+const UNKNOWN: Attribution = Attribution { own: None, line: None, kernel: None };
+
+/// The attributions in the order of their numbers, and the numbers.
+struct Attributions {
+    list: Vec<Attribution>,
+    numbers: FxHashMap<Attribution, u16>,
+    /// The names of elementwise kernels.
+    kernels: FxHashSet<&'static str>,
+}
+
+static ORIGINS: LazyLock<RwLock<Attributions>> = LazyLock::new(|| {
+    let (list, numbers) = (vec![UNKNOWN], FxHashMap::from_iter([(UNKNOWN, 0)]));
+    RwLock::new(Attributions { list, numbers, kernels: FxHashSet::default() })
 });
 
-/// Pairs whose numbers a thread remembers, one for each remainder of their addresses.
+/// Attributions whose numbers a thread remembers, one for each remainder of their addresses.
 const REMEMBERED: usize = 64;
 
 /// For whom calls are made.
 #[derive(Clone, Copy, Debug, Default)]
 struct Scope {
     line: Option<Place>,
+    kernel: Option<&'static str>,
     /// Whether they compute the gradient of what was called there.
     gradient: bool,
 }
 
 thread_local! {
-    static SCOPE: Cell<Scope> = const { Cell::new(Scope { line: None, gradient: false }) };
-    static NUMBERS: [Cell<(Pair, u16)>; REMEMBERED] =
-        const { [const { Cell::new(([None; 2], 0)) }; REMEMBERED] };
+    static SCOPE: Cell<Scope> =
+        const { Cell::new(Scope { line: None, kernel: None, gradient: false }) };
+    static NUMBERS: [Cell<(Attribution, u16)>; REMEMBERED] =
+        const { [const { Cell::new((UNKNOWN, 0)) }; REMEMBERED] };
 }
 
 /// The address of a place. A call that was compiled several times has several.
@@ -58,50 +69,67 @@ impl Origin {
     #[inline]
     #[track_caller]
     pub(crate) fn here() -> Origin {
-        let (own, Scope { line, gradient }) = (Location::caller(), SCOPE.get());
-        Origin::of([if gradient { None } else { Some(own) }, line])
+        let (own, Scope { line, kernel, gradient }) = (Location::caller(), SCOPE.get());
+        Origin::of(Attribution { own: if gradient { None } else { Some(own) }, line, kernel })
     }
 
-    fn of(pair: Pair) -> Origin {
-        let [own, scope] = pair.map(address);
+    fn of(attribution: Attribution) -> Origin {
+        let addresses = |of: &Attribution| {
+            [address(of.own), address(of.line), of.kernel.map_or(0, |name| name.as_ptr().addr())]
+        };
+        let [own, line, kernel] = addresses(&attribution);
         // Places are some words apart.
-        let slot = ((own / 8) ^ (scope / 64)) % REMEMBERED;
+        let slot = ((own / 8) ^ (line / 64)) % REMEMBERED;
         NUMBERS.with(|numbers| {
             let (known, number) = numbers[slot].get();
-            if known.map(address) == [own, scope] {
+            if addresses(&known) == [own, line, kernel] {
                 return Origin(number);
             }
-            let number = Origin::numbered(pair);
-            numbers[slot].set((pair, number));
+            let number = Origin::numbered(attribution);
+            numbers[slot].set((attribution, number));
             Origin(number)
         })
     }
 
     #[cold]
-    fn numbered(pair: Pair) -> u16 {
-        let mut pairs = ORIGINS.write().unwrap_or_else(PoisonError::into_inner);
-        let Pairs { list, numbers } = &mut *pairs;
-        match (numbers.get(&pair), u16::try_from(list.len())) {
+    fn numbered(attribution: Attribution) -> u16 {
+        let mut known = ORIGINS.write().unwrap_or_else(PoisonError::into_inner);
+        let Attributions { list, numbers, .. } = &mut *known;
+        match (numbers.get(&attribution), u16::try_from(list.len())) {
             (Some(&number), _) => number,
             (None, Ok(next)) => {
-                list.push(pair);
-                numbers.insert(pair, next);
+                list.push(attribution);
+                numbers.insert(attribution, next);
                 next
             }
             (None, Err(_)) => Origin::UNKNOWN.0,
         }
     }
 
+    fn attribution(self) -> Attribution {
+        ORIGINS.read().unwrap_or_else(PoisonError::into_inner).list[usize::from(self.0)]
+    }
+
     /// The line of the program, and whether the operation computes a gradient of what was called there.
     pub(crate) fn line(self) -> Option<(Place, bool)> {
-        if self == Origin::UNKNOWN {
-            return None;
-        }
-        let [own, scope] =
-            ORIGINS.read().unwrap_or_else(PoisonError::into_inner).list[usize::from(self.0)];
+        let Attribution { own, line, .. } = self.attribution();
         let place = own.filter(|place| !is_within_library(place.file()));
-        place.or(scope).map(|line| (line, own.is_none()))
+        place.or(line).map(|line| (line, own.is_none()))
     }
+
+    /// The name of the elementwise kernel that it is an operation of, or whose gradient it computes.
+    pub(crate) fn kernel(self) -> Option<&'static str> {
+        self.attribution().kernel
+    }
+}
+
+/// A name that is kept until the program ends; `None` if there are as many names as numbers of origins.
+fn kept_name(name: &str) -> Option<&'static str> {
+    let kernels = &mut ORIGINS.write().unwrap_or_else(PoisonError::into_inner).kernels;
+    if !kernels.contains(name) && kernels.len() < usize::from(u16::MAX) {
+        kernels.insert(Box::leak(name.into()));
+    }
+    kernels.get(name).copied()
 }
 
 /// While it lives, operations belong to a line; then to what they belonged to before, also after a panic.
@@ -122,15 +150,27 @@ impl Attributed {
         let before = SCOPE.get();
         let keeps = before.gradient || is_within_library(line.file());
         let line = if keeps { before.line } else { Some(line) };
-        SCOPE.set(Scope { line, gradient: before.gradient });
+        SCOPE.set(Scope { line, ..before });
         Attributed { before }
+    }
+
+    /// Operations are those of an elementwise kernel, called by the caller of this; within a gradient, they belong to what
+    /// they belonged to before.
+    #[track_caller]
+    pub(crate) fn to_kernel(name: &str) -> Attributed {
+        let attributed = Attributed::to(Location::caller());
+        let scope = SCOPE.get();
+        if !scope.gradient {
+            SCOPE.set(Scope { kernel: kept_name(name), ..scope });
+        }
+        attributed
     }
 
     /// Operations compute the gradient of another one; of data, they belong to what they belonged to before.
     pub(crate) fn to_gradient(of: Origin) -> Attributed {
         let before = SCOPE.get();
         let line = of.line().map(|(line, _)| line).or(before.line);
-        SCOPE.set(Scope { line, gradient: true });
+        SCOPE.set(Scope { line, kernel: of.kernel().or(before.kernel), gradient: true });
         Attributed { before }
     }
 }
@@ -184,13 +224,18 @@ mod tests {
         let (first, other) = (here(), Origin::here());
         assert_eq!(first, here(), "one call");
         assert_ne!(first, other);
-        let own = |origin: Origin| ORIGINS.read().unwrap().list[usize::from(origin.0)][0].unwrap();
+        let own = |origin: Origin| origin.attribution().own.unwrap();
         assert_eq!((own(first).file(), own(first).line() + 1), (file!(), own(other).line()));
         let gradient = {
             let _here = Attributed::to_gradient(first);
             Origin::here()
         };
         assert_ne!(gradient, first);
+        let of_kernel = {
+            let _of = Attributed::to_kernel("square");
+            Origin::here()
+        };
+        assert_eq!((of_kernel.kernel(), first.kernel()), (Some("square"), None));
         assert_eq!(Origin::UNKNOWN.line(), None);
     }
 

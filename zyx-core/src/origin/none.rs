@@ -19,6 +19,11 @@ impl Origin {
     pub(crate) fn line(self) -> Option<(Place, bool)> {
         None
     }
+
+    #[inline(always)]
+    pub(crate) fn kernel(self) -> Option<&'static str> {
+        None
+    }
 }
 
 #[inline(always)]
@@ -33,6 +38,11 @@ pub(crate) struct Attributed;
 impl Attributed {
     #[inline(always)]
     pub(crate) fn to(_: Place) -> Attributed {
+        Attributed
+    }
+
+    #[inline(always)]
+    pub(crate) fn to_kernel(_: &str) -> Attributed {
         Attributed
     }
 

@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::graph::{Graph, KeptNode, Node, NodeId, axes_of};
 use crate::hal::Call;
 use crate::ir::Access;
-use crate::origin::Place;
+use crate::origin::Origin;
 use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -149,8 +149,8 @@ pub struct KernelNote {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallNote {
-    /// The method as it was called, as `gelu` or `fc1.forward`: from the file of the source, if it is there and not
-    /// newer than the program.
+    /// The elementwise kernel that was called, or the method as it was called, as `gelu` or `fc1.forward`: from the file of
+    /// the source, if it is there and not newer than the program.
     pub name: Option<String>,
     /// The line of the program, as `src/main.rs:42`; `None` of operations whose caller is not known.
     pub line: Option<String>,
@@ -463,30 +463,40 @@ impl Explainer<'_> {
 
     /// The calls that nodes of a group come from.
     fn calls(&self, group: usize, ids: &[NodeId]) -> Vec<CallNote> {
-        let line = |id: NodeId| self.graph.origins.of(id).line();
-        let mut calls: Vec<(Option<(Place, bool)>, Vec<NodeId>)> = Vec::new();
+        let call = |origin: Origin| (origin.line(), origin.kernel());
+        let mut calls: Vec<(Origin, Vec<NodeId>)> = Vec::new();
         for &id in ids {
-            match calls.iter_mut().find(|call| call.0 == line(id)) {
-                Some(call) => call.1.push(id),
-                None => calls.push((line(id), vec![id])),
+            let origin = self.graph.origins.of(id);
+            match calls.iter_mut().find(|known| call(known.0) == call(origin)) {
+                Some(known) => known.1.push(id),
+                None => calls.push((origin, vec![id])),
             }
         }
-        if calls.iter().all(|call| call.0.is_none()) {
+        if calls.iter().all(|call| call.0.line().is_none()) {
             return Vec::new();
         }
-        let note = |(line, ids): (Option<(Place, bool)>, Vec<NodeId>)| CallNote {
-            name: line.and_then(|(place, _)| self.sources.borrow_mut().called(place)),
-            line: line.map(|(place, _)| format!("{}:{}", place.file(), place.line())),
-            is_gradient: line.is_some_and(|line| line.1),
-            operations: count(&ids, |id| self.op_of(group, id)),
+        let note = |(origin, ids): (Origin, Vec<NodeId>)| {
+            let line = origin.line();
+            CallNote {
+                name: self.called(origin),
+                line: line.map(|(place, _)| format!("{}:{}", place.file(), place.line())),
+                is_gradient: line.is_some_and(|line| line.1),
+                operations: count(&ids, |id| self.op_of(group, id)),
+            }
         };
         calls.into_iter().map(note).collect()
     }
 
+    /// The elementwise kernel or the method that was called.
+    fn called(&self, origin: Origin) -> Option<String> {
+        let method = || self.sources.borrow_mut().called(origin.line()?.0);
+        origin.kernel().map(str::to_owned).or_else(method)
+    }
+
     /// The call that a node comes from.
     fn call(&self, id: NodeId) -> Option<String> {
-        let (place, gradient) = self.graph.origins.of(id).line()?;
-        let name = self.sources.borrow_mut().called(place)?;
+        let origin = self.graph.origins.of(id);
+        let (name, (_, gradient)) = (self.called(origin)?, origin.line()?);
         Some(if gradient { format!("gradient of {name}") } else { name })
     }
 

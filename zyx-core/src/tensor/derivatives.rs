@@ -208,6 +208,18 @@ fn joined(all: impl Iterator<Item = Result<Tensor>>) -> Result<Tensor> {
 
 const GRADCHECK: &str = "gradcheck";
 
+/// The larger of the two steps of a difference quotient in `f64`, in units of the input. The extrapolated quotient is off by
+/// `step^4 / 480` times the fifth derivative, 3e-14, and by the rounding of the function divided by the step, 1e-13.
+const STEP_F64: f64 = 2e-3;
+
+/// The same in `f32`, where rounding divided by the step leaves an error of 6e-6 and a larger step would leave out what is not
+/// smooth within it.
+const STEP_F32: f64 = 2e-2;
+
+/// Roundings of the result, in units of its norm times the epsilon of its dtype, that may be in a difference quotient: four
+/// values of the function, weighted by up to 8/3, whose operations round several times each.
+const QUOTIENT_ROUNDINGS: f64 = 16.0;
+
 /// Describes the first component of a gradient that differs from its difference quotient; `None` if all agree
 /// to `tolerance`, relative to the largest. Floats of the inputs and the result have to hold `dtype`, which
 /// is `f32` or `f64`; other inputs are constants.
@@ -217,10 +229,9 @@ pub(super) fn find_wrong_component(
     dtype: DType,
     tolerance: f64,
 ) -> Result<Option<String>> {
-    // The larger of the two steps: rounding of the function is divided by it.
     let (step, epsilon) = match dtype {
-        DType::F32 => (2e-2, f64::from(f32::EPSILON)),
-        _ => (2e-3, f64::EPSILON),
+        DType::F32 => (STEP_F32, f64::from(f32::EPSILON)),
+        _ => (STEP_F64, f64::EPSILON),
     };
     let floats: Vec<usize> = (0..inputs.len()).filter(|&i| inputs[i].dtype().is_float()).collect();
     if floats.iter().any(|&i| inputs[i].dtype() != dtype) {
@@ -242,8 +253,7 @@ pub(super) fn find_wrong_component(
         Ok(to_f64(y)?.iter().zip(&weights).map(|(y, weight)| y * weight).collect())
     };
     let norm = weighted(&y)?.iter().map(|y| y * y).sum::<f64>().sqrt();
-    // Sixteen roundings of the result.
-    let rounding = 16.0 * epsilon * norm / step;
+    let rounding = QUOTIENT_ROUNDINGS * epsilon * norm / step;
     for (dx, &i) in gradients.iter().zip(&floats) {
         let data = to_f64(inputs[i])?;
         let got = match dx {

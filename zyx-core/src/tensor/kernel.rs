@@ -12,6 +12,7 @@ use crate::graph::{KernelCall, Op, RawCall};
 use crate::hal::{RawKernel, RawParam};
 use crate::ir::{self, Access};
 use crate::lang::{Argument, Lang, Recorded, Role, Val};
+use crate::origin::Attributed;
 use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -270,7 +271,8 @@ impl Kernel {
     /// The kernel with code of its author's own for one backend, which runs in its place on devices that have the language. Its buffers are
     /// the arguments of the kernel, in order, scratch included; `launch` gets the sizes by name.
     ///
-    /// The shapes and dtypes of results are those of the portable kernel, which runs everywhere else.
+    /// The shapes and dtypes of results are those of the portable kernel, which runs everywhere else. A kernel of
+    /// [`Kernel::elementwise`] is fused with other operations and has no launch to replace: its calls fail.
     ///
     /// ```
     /// use zyx::kernel::{Access, Kernel, Lang, Language, RawKernel, RawLaunch, RawParam, RawSource};
@@ -366,7 +368,12 @@ impl Kernel {
     #[track_caller]
     pub fn call_all(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
         if let Written::Elementwise(write) = &self.0.write {
+            if !self.0.raw.is_empty() {
+                let reason = "functions of elements have no launch that the code of `with_raw` could replace: use `Kernel::new`";
+                return Err(self.wrong(reason.to_owned()));
+            }
             self.on_one_device(inputs)?;
+            let _here = Attributed::to_kernel(&self.0.name);
             // The rule of a gradient has inputs of one shape; what was broadcast is summed behind it.
             let inputs = Tensor::broadcast_tensors(inputs);
             let inputs = inputs.map_err(|error| error.at(Location::caller()))?;

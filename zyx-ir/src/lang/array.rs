@@ -1,9 +1,9 @@
 //! Arrays: arguments of a kernel, and storage of its own.
 
-use super::group::Touched;
-use super::handle::{ArrayHandle, MAX_DEPTH};
+use super::group::{Group, Touched};
+use super::handle::ArrayHandle;
 use super::value::{Operand, Val};
-use super::{Digits, Lang, Place, State};
+use super::{Digit, Digits, Lang, Place, State};
 use crate::caps::Caps;
 use crate::dtype::DType;
 use crate::ir::{Access, Op, Order, Space, Type, Value};
@@ -63,24 +63,29 @@ macro_rules! tuples {
 
 tuples!((A B)(A B C)(A B C D)(A B C D E));
 
+/// Elements of storage of these extents.
+pub(super) fn numel(shape: &[usize]) -> Option<u32> {
+    let numel = shape.iter().try_fold(1usize, |numel, &x| numel.checked_mul(x));
+    numel.and_then(|numel| u32::try_from(numel).ok())
+}
+
 impl<'k> Array<'k> {
     /// Storage, or an argument, with extents.
     pub(super) fn of_buffer(k: &'k Lang, storage: Value, extents: Vec<Value>) -> Array<'k> {
         let dtype = k.ty(storage).dtype;
         let (fixed, tile) = Default::default();
-        Array { k, handle: ArrayHandle { storage, dtype, fixed, extents, tile, inside: None } }
+        Array { k, handle: ArrayHandle { storage, dtype, fixed, extents, tile } }
     }
 
     /// Storage of literal extents.
     #[track_caller]
     #[inline(never)]
     pub(super) fn own(k: &'k Lang, space: Space, ty: Type, shape: &[usize]) -> Array<'k> {
-        let len = shape.iter().try_fold(1usize, |len, &x| len.checked_mul(x));
-        let len = len.and_then(|len| u32::try_from(len.max(1)).ok()).unwrap_or_else(|| {
+        let len = numel(shape).unwrap_or_else(|| {
             k.fail(format_args!("an array of extents {shape:?}: no device has so much storage"));
             1
         });
-        Array::of_parts(k, k.emit(|s| s.b.alloc(space, ty, len)), shape)
+        Array::of_parts(k, k.emit(|s| s.b.alloc(space, ty, len.max(1))), shape)
     }
 
     /// Storage of a thread as an array of literal extents.
@@ -140,11 +145,10 @@ impl<'k> Array<'k> {
                 self.k.fail("more coordinates than axes");
                 break;
             }
-            let (digit, inside) = part.digit(0, at);
+            let digit = part.digit(0, at);
             part.handle.extents.remove(0);
             part.handle.tile = part.handle.tile.split_off(part.handle.tile.len().min(1));
             part.handle.fixed.push(digit);
-            part.handle.inside = part.inside(inside).map(|inside| inside.value);
         }
         part
     }
@@ -156,7 +160,7 @@ impl<'k> Array<'k> {
     }
 
     /// The tile of a literal shape with these numbers along the axes, as an array. Outside of the tile or of this array a load gives 0, and a
-    /// store does nothing.
+    /// store does nothing. A coordinate outside of the tile is a mistake, one inside of it and beyond the end of the array is none.
     #[track_caller]
     pub fn tile(&self, number: impl Coordinates<'k>, shape: impl AsRef<[usize]>) -> Array<'k> {
         let (number, shape, mut tile) = (number.list(self.k), shape.as_ref(), self.clone());
@@ -174,27 +178,15 @@ impl<'k> Array<'k> {
         tile
     }
 
-    /// A coordinate along an axis, with the extent there, and whether it is inside of a tile.
+    /// A coordinate along an axis, with the extent there.
     #[track_caller]
-    fn digit(&self, axis: usize, at: Val<'k>) -> ((Value, Value), Option<Val<'k>>) {
-        let (k, at) = (self.k, self.k.as_index(at));
-        let len = self.handle.extents[axis];
-        let Some(&(first, extent)) = self.handle.tile.get(axis) else {
-            return ((at.value, len), None);
+    fn digit(&self, axis: usize, at: Val<'k>) -> Digit {
+        let (at, extent) = (self.k.as_index(at), self.handle.extents[axis]);
+        let Some(&(first, whole)) = self.handle.tile.get(axis) else {
+            return Digit { at: at.value, extent, tile: None };
         };
-        let (len, place) = (k.val_of(len), k.val_of(first) + at);
-        let known = k.state.borrow().interval(at.value, MAX_DEPTH);
-        let is_in_tile =
-            known.min >= 0 && len.literal().is_some_and(|len| known.max < len.to_i128());
-        let is_in_array = place.lt(k.val_of(extent));
-        let inside = if is_in_tile { is_in_array } else { is_in_array & at.ge(0) & at.lt(len) };
-        ((place.value, extent), Some(inside))
-    }
-
-    /// A condition, and that given coordinates are inside.
-    fn inside(&self, condition: Option<Val<'k>>) -> Option<Val<'k>> {
-        let given = self.handle.inside.map(|inside| self.k.val_of(inside));
-        given.into_iter().chain(condition).reduce(|all, one| all & one)
+        let place = self.k.val_of(first) + at;
+        Digit { at: place.value, extent: whole, tile: Some((at.value, extent)) }
     }
 
     /// The element at some coordinates.
@@ -206,15 +198,13 @@ impl<'k> Array<'k> {
     /// The element, or `other` where the coordinates are outside of the array: beside the borders of an image.
     #[track_caller]
     pub fn at_or(&self, coordinates: impl Coordinates<'k>, other: impl Operand<'k>) -> Val<'k> {
-        let coordinates = coordinates.list(self.k);
-        let inside = coordinates.iter().take(self.rank()).enumerate().map(|(axis, &at)| {
-            let ((at, extent), inside) = self.digit(axis, at);
-            let [at, extent] = [at, extent].map(|x| self.k.val_of(x));
-            inside.unwrap_or_else(|| at.ge(0) & at.lt(extent))
-        });
-        let inside = self.inside(None).into_iter().chain(inside);
-        let inside = inside.reduce(|all, one| all & one);
-        let inside = inside.unwrap_or_else(|| self.k.value(true, DType::Bool));
+        let (k, coordinates) = (self.k, coordinates.list(self.k));
+        let digit = |(axis, &at)| self.digit(axis, at);
+        let given = self.handle.fixed.iter().filter(|digit| digit.tile.is_some()).copied();
+        let digits = given.chain(coordinates.iter().take(self.rank()).enumerate().map(digit));
+        let is_below = |(at, extent)| k.val_of(at).ge(0) & k.val_of(at).lt(k.val_of(extent));
+        let inside = digits.flat_map(Digit::bounds).map(is_below).reduce(|all, one| all & one);
+        let inside = inside.unwrap_or_else(|| k.value(true, DType::Bool));
         self.at_if(inside, coordinates.as_slice(), other)
     }
 
@@ -245,14 +235,20 @@ impl<'k> Array<'k> {
         let caps = self.k.caps();
         let is_in_turn = !caps.simt && !has_atomics(caps);
         if is_in_turn {
-            self.k.in_turn();
+            // Storage of around all loops.
+            self.k.stores_to(Value(0));
         }
         is_in_turn
     }
 
     #[track_caller]
     #[inline(never)]
-    fn loaded(&self, coordinates: Vec<Val<'k>>, inside: Option<Val<'k>>, order: Order) -> Val<'k> {
+    pub(super) fn loaded(
+        &self,
+        coordinates: Vec<Val<'k>>,
+        inside: Option<Val<'k>>,
+        order: Order,
+    ) -> Val<'k> {
         let dtype = self.dtype();
         let Some(place) = self.place(coordinates, inside) else { return self.k.value(0, dtype) };
         self.k.touch(self, Touched::READ);
@@ -294,8 +290,8 @@ impl<'k> Array<'k> {
             return self.k.fail(format_args!("a {from} is stored in {to}: cast it"));
         }
         let Some(place) = self.place(coordinates, inside) else { return };
-        self.k.touch(self, Touched::WRITTEN);
-        self.k.by_one_thread(self.is_shared(), || {
+        self.by_one_thread(|| {
+            self.k.touch(self, Touched::WRITTEN);
             self.k.emit(|s| s.store(self.storage(), value.value, place));
         });
     }
@@ -338,10 +334,10 @@ impl<'k> Array<'k> {
             return value;
         }
         let Some(place) = self.place(coordinates, None) else { return value };
-        self.k.touch(self, Touched::WRITTEN);
         let is_in_turn = self.is_in_turn(|caps| caps.has_atomic(op, self.dtype()));
         let (buf, ty) = (self.storage(), Type::scalar(self.dtype()));
         let emit = || {
+            self.k.touch(self, Touched::WRITTEN);
             self.k.val(|s| {
                 // Storage of one thread has no others to be atomic for, nor have iterations that follow one another.
                 let of_thread = matches!(s.b.op(buf), Op::Alloc { space: Space::Register, .. });
@@ -357,20 +353,22 @@ impl<'k> Array<'k> {
             })
         };
         if wanted {
-            self.k.told_by_one_thread(self.dtype(), emit)
-        } else {
-            self.k.by_one_thread(self.is_shared(), || _ = emit());
-            value
+            return Group { k: self.k }.tell(self.dtype(), emit);
         }
+        self.by_one_thread(|| _ = emit());
+        value
     }
 
-    fn access(&self) -> Access {
+    /// Runs the body by one thread of a group that does something together, if all see what is stored.
+    fn by_one_thread(&self, body: impl FnOnce()) {
+        if self.is_shared() && self.k.is_uniform() {
+            return Group { k: self.k }.by_first("set", body);
+        }
+        body();
+    }
+
+    pub(super) fn access(&self) -> Access {
         if let Op::Param { access, .. } = self.op() { access } else { Access::ReadWrite }
-    }
-
-    /// Whether other threads of a group read what a thread stores.
-    pub(super) fn is_exchanged(&self) -> bool {
-        self.access() == Access::ReadWrite && self.is_shared()
     }
 
     /// Whether other threads of a group see what a thread stores.
@@ -378,7 +376,7 @@ impl<'k> Array<'k> {
         matches!(self.op(), Op::Param { .. } | Op::Alloc { space: Space::Shared, .. })
     }
 
-    /// The index of an element, behind a guard if there is a condition, and its coordinates with the extents.
+    /// The index of an element, behind a guard if there is a condition, and its coordinates.
     #[track_caller]
     #[inline(never)]
     fn place(&self, coordinates: Vec<Val<'k>>, inside: Option<Val<'k>>) -> Option<(Value, Digits)> {
@@ -387,17 +385,14 @@ impl<'k> Array<'k> {
             self.k.fail(format_args!("{n} coordinates of an array of {m} axes"));
             return None;
         }
-        let mut digits: Digits = self.handle.fixed.clone();
-        let mut inside = self.inside(inside);
+        let mut digits = self.handle.fixed.clone();
         for (axis, at) in coordinates.into_iter().enumerate() {
-            let (digit, own) = self.digit(axis, at);
-            digits.push(digit);
-            inside = inside.into_iter().chain(own).reduce(|all, one| all & one);
+            digits.push(self.digit(axis, at));
         }
         let narrow = if self.k.setting.large { DType::I64 } else { DType::I32 };
         let index = self.k.emit(|s| {
             let mut flat = None;
-            for &(at, extent) in &digits {
+            for &Digit { at, extent, .. } in &digits {
                 let [at, extent] = [at, extent].map(|x| s.b.cast(narrow, x));
                 flat = Some(match flat {
                     None => at,
@@ -427,7 +422,7 @@ impl State {
         self.access(Op::Store { order, buf, index, value }, ty, digits);
     }
 
-    /// The coordinates of an access, with the extents.
+    /// The coordinates of an access.
     pub(super) fn digits(&self, access: Value) -> Option<&Digits> {
         self.places.iter().rfind(|place| place.access == access).map(|place| &place.digits)
     }

@@ -4,9 +4,7 @@ use super::array::Array;
 use super::value::{Operand, Val};
 use super::{Lang, SMALL};
 use crate::dtype::DType;
-use crate::ir::{LoopKind, Op, Order, Space, Type, Value};
-use crate::ops::BinaryOp;
-use crate::scalar::Scalar;
+use crate::ir::{LoopKind, Order, Space, Type};
 use std::ops::Range;
 
 /// What a loop runs over: `n` for `0 .. n`, or a range.
@@ -216,9 +214,12 @@ impl Lang {
         // Fewer than after which a driver ends loops.
         let limit = self.caps().max_iterations as i64;
         let most = if limit > 0 { limit / 2 } else { SMALL as i64 }.min(SMALL as i64);
-        let cut = self.cut();
+        let (most, cut) = (self.index(most), Array::of_parts(self, self.cut(), &[1]));
         // Of threads that come one after the other none waits once one has given up.
-        let most = if self.caps().simt { self.index(most) } else { self.unless_told(cut, most) };
+        let is_atomic = self.caps().atomics.contains(DType::I32);
+        let order = if is_atomic { Order::Relaxed } else { Order::Plain };
+        let told = || cut.loaded(vec![self.index(0)], None, order);
+        let most = if self.caps().simt { most } else { told().eq(0).select(most, 0) };
         let counter = self.open_for((self.index(0), most));
         self.state.borrow_mut().waits.push(counter.value);
         let holds = condition();
@@ -227,20 +228,6 @@ impl Lang {
         }
         body();
         self.close_region();
-    }
-
-    /// So many iterations, or none if a loop did not come to its end.
-    fn unless_told<'k>(&'k self, cut: Value, most: i64) -> Val<'k> {
-        let is_atomic = self.caps().atomics.contains(DType::I32);
-        self.val(|s| {
-            let [zero, most] = [0, most].map(|x| s.b.index(x));
-            let order = if is_atomic { Order::Relaxed } else { Order::Plain };
-            let load = Op::Load { order, buf: cut, index: zero };
-            let told = s.b.push(load, Type::scalar(DType::I32));
-            let none = s.b.constant(Scalar::from(0i32));
-            let none = s.b.binary(BinaryOp::Eq, told, none);
-            s.b.select(none, most, zero)
-        })
     }
 
     /// Runs one body or another.

@@ -8,7 +8,7 @@ use super::{Lang, LangError, Place, Recorded, Site, State};
 use crate::caps::Caps;
 use crate::dtype::DType;
 use crate::ir::{Kernel, LoopKind, Op, Ranges, Space, Type, Value, VerifyError, verify};
-use crate::ops::BinaryOp;
+use crate::ops::{BinaryOp, UnaryOp};
 use crate::passes::dce;
 use crate::passes::rebuild::Rebuild;
 use crate::passes::registers::split_arrays;
@@ -196,33 +196,42 @@ impl Outside {
         else {
             return;
         };
-        let unknown =
-            place.digits.iter().filter(|digit| !ranges.is_below(digit.0, digit.1, place.access));
-        let mut bounds = Vec::new();
-        for &(at, extent) in unknown {
-            let [at, extent] = [at, extent].map(|x| r.get(x));
-            let b = &mut r.out;
-            let zero = b.index(0);
-            bounds.push(b.binary(BinaryOp::Le, zero, at));
-            bounds.push(b.binary(BinaryOp::Lt, at, extent));
-        }
-        let b = &mut r.out;
-        let inside = bounds.into_iter().reduce(|all, one| b.binary(BinaryOp::And, all, one));
-        let Some(inside) = inside else { return };
-        *index = match self {
-            Outside::Nothing => b.guard(*index, inside),
-            Outside::Told => {
-                let mut conditions = Vec::new();
-                let mut bare = *index;
-                while let Op::Guard { index, cond } = b.op(bare) {
-                    conditions.push(cond);
-                    bare = index;
-                }
-                let dtype = b.ty(bare).dtype;
-                let none = b.constant(Scalar::from_i64(dtype, -1));
-                let told = b.select(inside, bare, none);
-                conditions.into_iter().rev().fold(told, |index, cond| b.guard(index, cond))
+        let mut all = |bounds: Vec<(Value, Value)>| {
+            let unknown = bounds.into_iter().filter(|x| !ranges.is_below(x.0, x.1, place.access));
+            let mut conditions = Vec::new();
+            for (at, extent) in unknown {
+                let [at, extent] = [at, extent].map(|x| r.get(x));
+                let zero = r.out.index(0);
+                conditions.push(r.out.binary(BinaryOp::Le, zero, at));
+                conditions.push(r.out.binary(BinaryOp::Lt, at, extent));
             }
+            conditions.into_iter().reduce(|all, one| r.out.binary(BinaryOp::And, all, one))
         };
+        // A coordinate inside of a tile may be beyond the end of the array.
+        let digits = || place.digits.iter();
+        let in_array =
+            all(digits().filter(|x| x.tile.is_some()).map(|x| (x.at, x.extent)).collect());
+        let inside = all(digits().map(|x| x.tile.unwrap_or((x.at, x.extent))).collect());
+        let b = &mut r.out;
+        if self == Outside::Nothing {
+            let conditions = [in_array, inside].into_iter().flatten();
+            *index = conditions.fold(*index, |index, condition| b.guard(index, condition));
+            return;
+        }
+        let mut conditions = Vec::new();
+        let mut bare = *index;
+        while let Op::Guard { index, cond } = b.op(bare) {
+            conditions.push(cond);
+            bare = index;
+        }
+        let mut masks = in_array;
+        if let Some(inside) = inside {
+            let none = b.constant(Scalar::from_i64(b.ty(bare).dtype, -1));
+            bare = b.select(inside, bare, none);
+            let outside = b.unary(UnaryOp::Not, inside);
+            masks = masks.map(|mask| b.binary(BinaryOp::Or, mask, outside));
+        }
+        let conditions = conditions.into_iter().rev().chain(masks);
+        *index = conditions.fold(bare, |index, condition| b.guard(index, condition));
     }
 }

@@ -7,12 +7,12 @@
 //! Barriers are placed here: before what threads do each for itself, if storage that they share was touched since the last one, and
 //! at the ends of loops. Those that turn out not to be needed are dropped in the end.
 
-use super::array::{Array, Coordinates};
+use super::array::{Array, Coordinates, numel};
 use super::control::{Carried, Span, Var};
 use super::value::{Operand, Val};
 use super::{Lang, Role, SMALL, State};
 use crate::dtype::DType;
-use crate::ir::{BarrierScope, LoopKind, Op, ShuffleKind, Space as Storage, Type, Value};
+use crate::ir::{Access, BarrierScope, LoopKind, Op, ShuffleKind, Space as Storage, Type, Value};
 use crate::ops::BinaryOp;
 
 /// Threads of a group of independent iterations.
@@ -119,7 +119,10 @@ impl Lang {
         body: impl FnOnce(&[Val<'k>]),
     ) {
         body(&self.open_loops(extents, kind));
-        self.close_loops(extents.len());
+        for _ in extents {
+            self.state.borrow_mut().parallel.pop();
+            self.close();
+        }
     }
 
     #[inline(never)]
@@ -132,14 +135,6 @@ impl Lang {
         extents.iter().map(open).collect()
     }
 
-    #[inline(never)]
-    fn close_loops(&self, n: usize) {
-        for _ in 0..n {
-            self.state.borrow_mut().parallel.pop();
-            self.close();
-        }
-    }
-
     fn each_on_threads<'k>(&'k self, extents: &[Val<'k>], body: impl FnOnce(&[Val<'k>])) {
         let total = extents.iter().fold(self.index(1), |total, &extent| total * extent);
         let total = self.counted(total, "the number of iterations");
@@ -147,15 +142,13 @@ impl Lang {
         let groups = self.derived(total.div_ceil(threads), "the number of iterations").1;
         self.in_groups(&[groups], threads, |group| {
             let number = group[0] * threads + Group { k: self }.thread();
-            if let Some(threads) = &mut self.state.borrow_mut().threads {
-                threads.alone = true;
-            }
-            self.inside(number.lt(total), || {
+            let element = || {
                 // A bound lets the pass `narrow` divide in 32 bits.
                 let bounded = || number.minimum(total.maximum(1) - 1);
                 let number = if extents.len() > 1 { bounded() } else { number };
                 body(&self.digits(number, extents));
-            });
+            };
+            self.alone(|| self.inside(number.lt(total), element));
         });
     }
 
@@ -231,7 +224,9 @@ impl Lang {
             self.each_in_loops(extents, LoopKind::Parallel, body);
             return set(None);
         }
-        self.notice_cuts();
+        if self.caps().max_iterations > 0 {
+            self.cut();
+        }
         // Numbers of groups stand at the top, where launches know them.
         let axes = (0..extents.len() as u8).rev();
         let most = |(&extent, axis)| self.most_groups(axis, extent);
@@ -267,13 +262,6 @@ impl Lang {
         (!fits || self.setting.large && known.is_none()).then_some(most)
     }
 
-    /// Declares the argument that tells of loops that the driver ended, where it ends them.
-    fn notice_cuts(&self) {
-        if self.caps().max_iterations > 0 {
-            self.cut();
-        }
-    }
-
     /// The argument that tells of loops that did not come to their end.
     pub(super) fn cut(&self) -> Value {
         let known = self.state.borrow().cut;
@@ -290,13 +278,11 @@ impl Lang {
         if touched.written && matches!(array.op(), Op::Alloc { .. }) {
             self.stores_to(array.storage());
         }
-        if !array.is_exchanged() {
+        // Other threads see what a thread stores, and it is stored to.
+        if !array.is_shared() || array.access() != Access::ReadWrite {
             return;
         }
-        let before = self.state.borrow_mut().group().map(|threads| threads.touched);
-        if before.is_some_and(|before| before.conflicts(touched)) {
-            self.meet();
-        }
+        self.meet_if(|before| before.conflicts(touched));
         if let Some(threads) = &mut self.state.borrow_mut().threads {
             threads.touched = threads.touched.and(touched);
         }
@@ -310,28 +296,22 @@ impl Lang {
         }
     }
 
-    /// Makes all iterations that are open follow one another.
-    pub(super) fn in_turn(&self) {
-        self.stores_to(Value(0));
-    }
-
-    /// All threads of the group arrive before any goes on.
+    /// A barrier, where all threads of the group arrive before any goes on, if accesses of shared storage since the last one need
+    /// it; gives both.
     #[track_caller]
-    fn meet(&self) -> Option<Value> {
-        self.state.borrow_mut().group()?;
-        let barrier = self.emit(|s| s.b.barrier(BarrierScope::Group));
-        if let Some(threads) = &mut self.state.borrow_mut().threads {
-            threads.touched = Touched::default();
+    fn meet_if(&self, is_needed: impl FnOnce(Touched) -> bool) -> Option<(Touched, Value)> {
+        let touched = self.state.borrow_mut().group()?.touched;
+        if !is_needed(touched) {
+            return None;
         }
-        Some(barrier)
+        let barrier = self.emit(|s| s.b.barrier(BarrierScope::Group));
+        self.state.borrow_mut().group()?.touched = Touched::default();
+        Some((touched, barrier))
     }
 
     /// A barrier if shared storage was touched: at the end of a body that runs again.
     pub(super) fn meet_at_end(&self) {
-        let touched = self.state.borrow_mut().group().is_some_and(|x| x.touched.is_any());
-        if touched {
-            self.meet();
-        }
+        self.meet_if(Touched::is_any);
     }
 
     /// Whether what follows is done by all threads of a group together.
@@ -339,41 +319,15 @@ impl Lang {
         self.state.borrow_mut().group().is_some()
     }
 
-    /// Runs the body by one thread of the group where the group does something together.
-    pub(super) fn by_one_thread(&self, shared: bool, body: impl FnOnce()) {
-        let number = self.state.borrow_mut().group().and_then(|threads| threads.number);
-        let Some(number) = number.filter(|_| shared) else { return body() };
-        self.inside(self.val_of(number).eq(0), body);
-    }
-
-    /// The value that one thread of the group finds, for all of them.
-    pub(super) fn told_by_one_thread<'k>(
-        &'k self,
-        dtype: DType,
-        find: impl FnOnce() -> Val<'k>,
-    ) -> Val<'k> {
-        if !self.is_uniform() {
-            return find();
-        }
-        let told = Array::own(self, Storage::Shared, Type::scalar(dtype), &[1]);
-        self.by_one_thread(true, || {
-            let value = find();
-            self.alone(|| told.set(0, value));
-        });
-        self.meet();
-        told.at(0)
-    }
-
     /// Records what a thread does for itself, without barriers.
     pub(super) fn alone<R>(&self, body: impl FnOnce() -> R) -> R {
         let set = |alone: bool| {
-            let mut state = self.state.borrow_mut();
-            let threads = state.threads.as_mut();
-            threads.map(|threads| std::mem::replace(&mut threads.alone, alone))
+            let threads = &mut self.state.borrow_mut().threads;
+            threads.as_mut().is_some_and(|threads| std::mem::replace(&mut threads.alone, alone))
         };
         let before = set(true);
         let result = body();
-        set(before.unwrap_or(false));
+        set(before);
         result
     }
 }
@@ -396,32 +350,25 @@ impl<'k> Group<'k> {
     }
 
     pub(super) fn number(self) -> Option<Val<'k>> {
-        let number = self.k.state.borrow().threads.as_ref()?.number?;
-        Some(Val { k: self.k, value: number })
+        Some(self.k.val_of(self.k.state.borrow().threads.as_ref()?.number?))
     }
 
     /// Storage of literal extents that all threads of the group see, not initialised.
     #[track_caller]
     pub fn shared(self, shape: impl AsRef<[usize]>, dtype: DType) -> Array<'k> {
-        self.shared_of(shape.as_ref(), Type::scalar(dtype))
-    }
-
-    #[track_caller]
-    fn shared_of(self, shape: &[usize], ty: Type) -> Array<'k> {
-        let space = if self.number().is_some() { Storage::Shared } else { Storage::Register };
-        Array::own(self.k, space, ty, shape)
+        self.scratch(shape.as_ref(), dtype)
     }
 
     /// Shared storage of a primitive, until it is given back: primitives that follow one another have the same.
+    #[track_caller]
     pub(super) fn scratch(self, shape: &[usize], dtype: DType) -> Array<'k> {
         self.scratch_of(shape, Type::scalar(dtype))
     }
 
     /// As [`Group::scratch`], of elements of a type.
+    #[track_caller]
     pub(super) fn scratch_of(self, shape: &[usize], ty: Type) -> Array<'k> {
-        let len = shape.iter().try_fold(1usize, |len, &x| len.checked_mul(x));
-        let wanted = len.and_then(|len| u32::try_from(len).ok());
-        let wanted = wanted.map(|len| Op::Alloc { space: Storage::Shared, len });
+        let wanted = numel(shape).map(|len| Op::Alloc { space: Storage::Shared, len });
         let free = {
             let State { b, threads, .. } = &mut *self.k.state.borrow_mut();
             threads.as_mut().and_then(|Threads { free, .. }| {
@@ -429,9 +376,10 @@ impl<'k> Group<'k> {
                 found.map(|number| free.remove(number))
             })
         };
+        let space = if self.number().is_some() { Storage::Shared } else { Storage::Register };
         match free {
             Some(storage) => Array::of_parts(self.k, storage, shape),
-            None => self.shared_of(shape, ty),
+            None => Array::own(self.k, space, ty, shape),
         }
     }
 
@@ -444,7 +392,8 @@ impl<'k> Group<'k> {
 
     /// Records what threads do each for itself: with a barrier before it where shared storage was touched.
     pub(super) fn phase<R>(self, what: &str, body: impl FnOnce() -> R) -> R {
-        let before = self.begin_phase(what);
+        self.is_whole(what);
+        let before = self.k.meet_if(Touched::is_any);
         let result = self.k.alone(body);
         self.end_phase(before);
         result
@@ -471,20 +420,11 @@ impl<'k> Group<'k> {
         }
     }
 
-    /// Accesses of shared storage since the last barrier, and a barrier behind them.
-    #[inline(never)]
-    fn begin_phase(self, what: &str) -> (Touched, Option<Value>) {
-        self.is_whole(what);
-        let touched = self.k.state.borrow_mut().group().map(|threads| threads.touched);
-        let touched = touched.unwrap_or_default();
-        (touched, if touched.is_any() { self.k.meet() } else { None })
-    }
-
     /// Drops the barrier of a phase that did not need it.
     #[inline(never)]
-    fn end_phase(self, (before, barrier): (Touched, Option<Value>)) {
+    fn end_phase(self, met: Option<(Touched, Value)>) {
         let State { threads, unneeded, .. } = &mut *self.k.state.borrow_mut();
-        if let (Some(barrier), Some(threads)) = (barrier, threads)
+        if let (Some((before, barrier)), Some(threads)) = (met, threads)
             && !before.conflicts(threads.touched)
         {
             unneeded.push(barrier);
@@ -502,6 +442,66 @@ impl<'k> Group<'k> {
                 self.spread(&extents, |at| k.of_program(|| body(S::At::with(at))));
             });
         });
+    }
+
+    /// Runs the body in one thread of the group: the first.
+    #[track_caller]
+    pub fn elect(self, body: impl FnOnce()) {
+        self.k.primitive(|| self.by_first("elect", || self.k.of_program(body)));
+    }
+
+    /// A phase of the first thread alone.
+    pub(super) fn by_first(self, what: &str, body: impl FnOnce()) {
+        self.phase(what, || match self.number() {
+            Some(number) => self.k.inside(number.eq(0), body),
+            None => body(),
+        });
+    }
+
+    /// The value that the closure gives in one thread of the group, the first, for all threads, converted to a dtype.
+    ///
+    /// ```
+    /// use zyx_ir::DType;
+    /// use zyx_ir::lang::{Lang, Setting, record};
+    ///
+    /// // The end of each list: one thread searches, all fill the rest with zeros.
+    /// let padded = |k: &Lang| {
+    ///     let [lists, n] = k.sizes(["lists", "n"]);
+    ///     let (x, y) = (k.input("x", [lists, n]), k.output("y", [lists, n], DType::F32));
+    ///     k.groups([lists], 64, |g, [list]| {
+    ///         let end = g.broadcast(DType::I64, || {
+    ///             k.fold(n, n, |end, i| (end.eq(n) & x.at([list, i]).lt(0)).select(i, end))
+    ///         });
+    ///         g.each(n, |i| y.set([list, i], x.at_if(i.lt(end), [list, i], 0)));
+    ///     });
+    /// };
+    /// let setting = Setting { inputs: vec![DType::F32], ..Setting::default() };
+    /// record("padded", &setting, padded)?;
+    /// # Ok::<(), zyx_ir::lang::LangError>(())
+    /// ```
+    #[track_caller]
+    pub fn broadcast(self, dtype: DType, value: impl FnOnce() -> Val<'k>) -> Val<'k> {
+        self.is_whole("broadcast");
+        self.k.primitive(|| self.tell(dtype, || self.k.of_program(value).cast(dtype)))
+    }
+
+    /// The value that the first thread finds, for all threads of a group that does something together.
+    pub(super) fn tell(self, dtype: DType, find: impl FnOnce() -> Val<'k>) -> Val<'k> {
+        if !self.k.is_uniform() {
+            return self.k.alone(find);
+        }
+        let told = self.scratch(&[1], dtype);
+        self.by_first("broadcast", || told.set(0, find()));
+        let value = told.at(0);
+        self.give_back(&told);
+        value
+    }
+
+    /// Copies an array, as a tile of an argument, to another one with its extents: into shared storage, or out of it.
+    #[track_caller]
+    pub fn copy(self, from: &Array<'k>, to: &Array<'k>) {
+        let copy = |at: &[Val<'k>]| to.set(at, from.at(at));
+        self.k.primitive(|| self.phase("copy", || self.spread(&to.shape(), copy)));
     }
 
     /// Loops over a space whose points are spread over the threads, neighbours to neighbours.
@@ -557,7 +557,7 @@ impl<'k> Group<'k> {
     pub(super) fn combine(self, op: BinaryOp, part: Val<'k>) -> Val<'k> {
         let Some(number) = self.number() else { return part };
         let (k, lanes) = (self.k, self.lanes());
-        let (value, mut left) = (k.combine_lanes(op, part, lanes), self.threads() / lanes);
+        let (value, mut left) = (self.combine_lanes(op, part, lanes), self.threads() / lanes);
         if left == 1 {
             return value;
         }
@@ -579,6 +579,13 @@ impl<'k> Group<'k> {
             .phase("reduce", || k.fold(1..left, parts.at(0), |sum, i| sum.binary(op, parts.at(i))));
         self.give_back(&parts);
         result
+    }
+
+    /// Combines the values of so many neighbours of a subgroup; all get the result.
+    pub(super) fn combine_lanes(self, op: BinaryOp, value: Val<'k>, lanes: usize) -> Val<'k> {
+        let distances = (0..lanes.ilog2()).rev().map(|bit| self.k.index(1 << bit));
+        distances
+            .fold(value, |value, by| value.binary(op, self.k.shuffle(ShuffleKind::Xor, value, by)))
     }
 
     /// Stores the value that the threads of each subgroup agree on.
@@ -738,19 +745,6 @@ impl Lang {
         for value in [storage, store] {
             b.replace(value, b.op(value), ty);
         }
-    }
-
-    /// Combines the values of so many neighbours of a subgroup; all get the result.
-    pub(super) fn combine_lanes<'k>(
-        &'k self,
-        op: BinaryOp,
-        value: Val<'k>,
-        lanes: usize,
-    ) -> Val<'k> {
-        let distances = (0..lanes.ilog2()).rev().map(|bit| 1 << bit);
-        distances.fold(value, |value, by| {
-            value.binary(op, self.shuffle(ShuffleKind::Xor, value, self.index(by)))
-        })
     }
 
     /// The value of another thread of the subgroup.

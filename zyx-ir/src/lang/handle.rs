@@ -8,7 +8,7 @@ use super::group::Group;
 use super::progress::{LookBack, Queue};
 use super::tile::{Layout, Matrix, Rows};
 use super::value::Val;
-use super::{Lang, LangError, State};
+use super::{Digits, Lang, LangError, State};
 use crate::affine::Interval;
 use crate::dtype::DType;
 use crate::ir::{Value, transfer};
@@ -22,13 +22,11 @@ pub(super) const MAX_DEPTH: usize = 16;
 pub struct ArrayHandle {
     pub(super) storage: Value,
     pub(super) dtype: DType,
-    /// Coordinates that are given already, with their extents.
-    pub(super) fixed: Vec<(Value, Value)>,
+    /// Coordinates that are given already.
+    pub(super) fixed: Digits,
     pub(super) extents: Vec<Value>,
     /// Of a tile the first coordinates, with the extents of the array.
     pub(super) tile: Vec<(Value, Value)>,
-    /// Whether the coordinates that are given are inside of the tile that this is a row of.
-    pub(super) inside: Option<Value>,
 }
 
 /// A [`Matrix`] as numbers; see [`Lang::matrix_of`].

@@ -53,13 +53,15 @@ impl Along<'_> {
         let Op::Load { buf, index, .. } = self.state.b.op(load) else { return false };
         let is_argument = matches!(self.state.b.op(buf), Op::Param { .. });
         let digits = self.state.digits(load).and_then(|digits| digits.split_last());
-        let Some((&(at, extent), outer)) = digits else { return false };
-        let whole = self.is_multiple(at) && self.is_multiple(extent);
-        let forms = [self.form(at), self.form(index)];
+        let Some((last, outer)) = digits else { return false };
+        let is_whole = |(at, extent)| {
+            let linear = self.form(at) == Form::Linear(1);
+            linear && self.is_multiple(at) && self.is_multiple(extent)
+        };
         is_argument
-            && whole
-            && forms == [Form::Linear(1); 2]
-            && outer.iter().all(|digit| self.form(digit.0) == Form::Uniform)
+            && last.bounds().all(is_whole)
+            && self.form(index) == Form::Linear(1)
+            && outer.iter().flat_map(|x| x.bounds()).all(|x| self.form(x.0) == Form::Uniform)
     }
 }
 

@@ -258,11 +258,9 @@ impl Recorded {
         let breaks = self.kernel.loops_with_break();
         let tells = self.arguments.iter().any(|argument| argument.role == Role::Cut);
         !tells
-            && self.kernel.iter().any(|(open, op, _)| match op {
-                Op::Loop { kind: LoopKind::Serial, len, .. } => {
-                    self.kernel.constant(len).is_none() || breaks.contains(&open)
-                }
-                _ => false,
+            && self.kernel.iter().any(|(open, op, _)| {
+                matches!(op, Op::Loop { kind: LoopKind::Serial, len, .. }
+                    if self.kernel.constant(len).is_none() || breaks.contains(&open))
             })
     }
 
@@ -311,10 +309,7 @@ pub fn record_function(
     let arguments: Vec<Val<'_>> = dtypes.iter().map(argument).collect();
     let result = write(&arguments).value;
     let state = lang.end();
-    match state.error {
-        Some(error) => Err(error),
-        None => Ok((state.b.finish(), result)),
-    }
+    state.error.map_or_else(|| Ok((state.b.finish(), result)), Err)
 }
 
 /// A kernel being recorded: what the closure of a kernel is given. A clone is another handle of it.
@@ -330,8 +325,24 @@ impl fmt::Debug for Lang {
     }
 }
 
-/// Coordinates of an element, with the extents of their axes.
-type Digits = Vec<(Value, Value)>;
+/// A coordinate of an element along an axis of an array.
+#[derive(Clone, Copy, Debug)]
+struct Digit {
+    at: Value,
+    extent: Value,
+    /// The coordinate in a tile of the array, and the extent of the tile.
+    tile: Option<(Value, Value)>,
+}
+
+impl Digit {
+    /// Numbers that are at least 0 and below others where the element exists.
+    fn bounds(self) -> impl Iterator<Item = (Value, Value)> {
+        [(self.at, self.extent)].into_iter().chain(self.tile)
+    }
+}
+
+/// Coordinates of an element.
+type Digits = Vec<Digit>;
 
 /// An access by coordinates.
 struct Place {
@@ -351,7 +362,6 @@ struct State {
     recorded: Recorded,
     /// What scalars are, by slot, and the values that they are.
     scalars: Vec<(SizeExpr, Value)>,
-    inputs: usize,
     places: Vec<Place>,
     known_sites: FxHashMap<Site, u32>,
     threads: Option<Threads>,
@@ -607,20 +617,18 @@ impl Lang {
     fn derived<'k>(&'k self, x: impl Operand<'k>, what: &str) -> (SizeExpr, Val<'k>) {
         let x = x.val(self, DType::I64);
         let expr = SizeExpr::of(&self.state.borrow(), x.value);
-        match expr {
-            Some(expr) => (expr.clone(), self.scalar(expr)),
-            None => {
-                self.fail(format_args!("{what} must follow from sizes and literals alone"));
-                (SizeExpr::Literal(1), self.index(1))
-            }
+        if expr.is_none() {
+            self.fail(format_args!("{what} must follow from sizes and literals alone"));
         }
+        let expr = expr.unwrap_or(SizeExpr::Literal(1));
+        (expr.clone(), self.scalar(expr))
     }
 
     /// The next input, with the caller's dtype.
     #[track_caller]
     pub fn input<'k>(&'k self, name: &str, shape: impl Coordinates<'k>) -> Array<'k> {
-        let number = self.state.borrow().inputs;
-        self.state.borrow_mut().inputs += 1;
+        let is_input = |argument: &&Argument| argument.role == Role::Input;
+        let number = self.state.borrow().recorded.arguments.iter().filter(is_input).count();
         let inputs = &self.setting.inputs;
         if number >= inputs.len() {
             let given = inputs.len();
@@ -657,16 +665,13 @@ impl Lang {
     /// A result that is a copy of an input before the kernel runs. It may be read, changed, and changed atomically.
     #[track_caller]
     pub fn output_from<'k>(&'k self, name: &str, input: &Array<'k>) -> Array<'k> {
-        let number = {
-            let arguments = &self.state.borrow().recorded.arguments;
-            let is_input = |slot: &u16| arguments[usize::from(*slot)].role == Role::Input;
-            let slot = input.slot().filter(is_input);
-            slot.map(|slot| (0..slot).filter(is_input).count())
-        };
-        let Some(number) = number else {
+        let role = |slot: u16| self.state.borrow().recorded.arguments[usize::from(slot)].role;
+        let is_input = |slot: &u16| role(*slot) == Role::Input;
+        let Some(slot) = input.slot().filter(is_input) else {
             self.fail(format_args!("`{name}` must begin as an input"));
             return input.clone();
         };
+        let number = (0..slot).filter(is_input).count();
         let shape = input.shape();
         self.argument(name, input.dtype(), &shape, Role::Filled(Fill::Input(number)))
     }
@@ -704,21 +709,16 @@ impl Lang {
             self.fail(format_args!("`{name}` has {} axes, of {}", shape.len(), Extents::MOST - 1));
         }
         let what = format!("an extent of `{name}`");
-        let mut derived: Vec<(SizeExpr, Val<'k>)> =
-            shape.iter().map(|&extent| self.derived(extent, &what)).collect();
-        let exprs: Vec<SizeExpr> = derived.iter().map(|x| x.0.clone()).collect();
+        let exprs: Vec<SizeExpr> = shape.iter().map(|&x| self.derived(x, &what).0).collect();
         // A literal extent is a scalar, too: the verifier knows no other.
-        let fixed = |x: i64| self.declared(SizeExpr::Literal(x), x, x);
-        for (expr, extent) in &mut derived {
-            if let SizeExpr::Literal(x) = *expr {
-                *extent = fixed(x);
-            }
-        }
-        if derived.is_empty() {
-            derived.push((SizeExpr::Literal(1), fixed(1)));
-        }
-        let slot = |x: &(SizeExpr, Val<'k>)| self.slot_of(x.1.value);
-        let slots: Option<Vec<u16>> = derived.iter().map(slot).collect();
+        let scalar = |expr: &SizeExpr| match *expr {
+            SizeExpr::Literal(x) => self.declared(SizeExpr::Literal(x), x, x).value,
+            _ => self.scalar(expr.clone()).value,
+        };
+        let extents: Vec<Value> = exprs.iter().map(scalar).collect();
+        let one = extents.is_empty().then(|| scalar(&SizeExpr::Literal(1)));
+        let slots = extents.iter().chain(&one).map(|&extent| self.slot_of(extent));
+        let slots: Option<Vec<u16>> = slots.collect();
         let slots = slots.expect("invariant: extents are scalars");
         if let (true, true, Some(&slot)) =
             (self.setting.aligned, self.caps().mma.contains(dtype), slots.last())
@@ -730,15 +730,19 @@ impl Lang {
         // What a device binds at once, if that is less: a larger buffer is several.
         let bound = self.caps().max_binding / dtype.size() as u64;
         let most = if self.setting.large { i64::MAX as u64 / 16 } else { SMALL.min(bound) };
-        let extents = Extents::of(&slots);
         let buffer = self.emit(|s| {
             let product = exprs.iter().cloned().reduce(SizeExpr::times);
             s.recorded.spaces.extend(product);
             let argument = Argument { name: name.to_owned(), dtype, shape: exprs, role };
             s.recorded.arguments.push(argument);
-            s.b.declare(ParamInfo { dtype, len: most, access, open: false, extents })
+            s.b.declare(ParamInfo {
+                dtype,
+                len: most,
+                access,
+                open: false,
+                extents: Extents::of(&slots),
+            })
         });
-        let extents = derived.iter().take(shape.len()).map(|x| x.1.value).collect();
         Array::of_buffer(self, buffer, extents)
     }
 

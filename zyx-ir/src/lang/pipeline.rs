@@ -1,9 +1,9 @@
 //! Loops that load into shared storage what later steps need, while a step computes.
 
 use super::SMALL;
-use super::array::Array;
+use super::array::{Array, numel};
 use super::control::{Carried, Span};
-use super::group::Group;
+use super::group::{Group, Space};
 use super::value::Val;
 use crate::dtype::DType;
 
@@ -14,8 +14,6 @@ const MAX_STAGES: usize = 16;
 
 /// The steps of a pipeline: how many buffers they share and how a thread fills one.
 pub(super) struct Stages<'f, 'k> {
-    /// The primitive, for mistakes.
-    pub(super) what: &'static str,
     /// Buffers; step `i` has the buffer `i % count`.
     pub(super) count: usize,
     /// Whether the first step was loaded already, and steps of a known number are recorded one by one, with literal numbers: for
@@ -61,39 +59,27 @@ impl<'k> Group<'k> {
     /// # Ok::<(), zyx_ir::lang::LangError>(())
     /// ```
     #[track_caller]
-    pub fn pipeline<const N: usize, C: Carried<'k>>(
+    pub fn pipeline<S: Space<'k>, C: Carried<'k>>(
         self,
         stages: usize,
         span: impl Span<'k>,
-        shape: [usize; N],
-        load: impl Fn(Val<'k>, [Val<'k>; N]) -> C,
+        shape: S,
+        load: impl Fn(Val<'k>, S::At) -> C,
         compute: impl Fn(Val<'k>, &[Array<'k>]),
     ) {
-        let load = |step, at: &[Val<'k>]| load(step, std::array::from_fn(|axis| at[axis])).list();
-        self.pipeline_of(stages, span, &shape, &load, &compute);
-    }
-
-    /// As [`Group::pipeline`], of tiles of any number of axes.
-    #[track_caller]
-    pub fn pipeline_of(
-        self,
-        stages: usize,
-        span: impl Span<'k>,
-        shape: &[usize],
-        load: &dyn Fn(Val<'k>, &[Val<'k>]) -> Vec<Val<'k>>,
-        compute: &dyn Fn(Val<'k>, &[Array<'k>]),
-    ) {
         let (k, (first, len)) = (self.k, self.k.numbers(span));
-        let element = |step, at: &[Val<'k>]| k.of_program(|| load(first + step, at));
+        let shape = shape.list(k);
+        let element =
+            |step, at: &[Val<'k>]| k.of_program(|| load(first + step, Carried::with(at)).list());
         let compute = |step, tiles: &[Array<'k>]| k.of_program(|| compute(first + step, tiles));
-        k.primitive(|| self.pipelined(stages, len, shape, &element, &compute));
+        k.primitive(|| self.pipelined(stages, len, &shape, &element, &compute));
     }
 
     fn pipelined(
         self,
         stages: usize,
         len: Val<'k>,
-        shape: &[usize],
+        extents: &[Val<'k>],
         element: &dyn Fn(Val<'k>, &[Val<'k>]) -> Vec<Val<'k>>,
         compute: &dyn Fn(Val<'k>, &[Array<'k>]),
     ) {
@@ -101,16 +87,19 @@ impl<'k> Group<'k> {
         if !(1..=MAX_STAGES).contains(&stages) {
             return k.fail(format_args!("a `pipeline` has 1 to {MAX_STAGES} stages, not {stages}"));
         }
-        let numel = shape.iter().try_fold(1usize, |numel, &x| numel.checked_mul(x));
-        let Some(numel) = numel.filter(|&numel| numel as u64 <= SMALL) else {
-            return k.fail(format_args!("a tile of {shape:?} elements: at most {SMALL}"));
+        let literal = |x: &Val<'k>| usize::try_from(x.literal()?.to_i64()).ok();
+        let shape = extents.iter().map(literal).collect::<Option<Vec<usize>>>();
+        let numel = shape.as_deref().and_then(numel).filter(|&n| u64::from(n) <= SMALL);
+        let (Some(shape), Some(numel)) = (shape, numel.map(|n| n as usize)) else {
+            return k.fail(format_args!(
+                "a tile of a `pipeline` has literal extents and at most {SMALL} elements"
+            ));
         };
-        let extents: Vec<Val<'k>> = shape.iter().map(|&x| k.index(x as i64)).collect();
         let mut dtypes: Vec<DType> = Vec::new();
         // Recorded once for the dtypes, and never run.
         self.phase("pipeline", || {
             k.for_each(0usize, |step| {
-                let at = vec![k.index(0); shape.len()];
+                let at = vec![k.index(0); extents.len()];
                 dtypes = element(step, &at).iter().map(|x| x.dtype()).collect();
             });
         });
@@ -119,8 +108,7 @@ impl<'k> Group<'k> {
         }
         let element = |step, at: &[Val<'k>]| {
             let values = element(step, at);
-            let same = values.iter().map(|x| x.dtype()).eq(dtypes.iter().copied());
-            if !same && !k.has_failed() {
+            if !k.has_failed() && values.iter().map(|x| x.dtype()).ne(dtypes.iter().copied()) {
                 k.fail("`load` of a `pipeline` gives values of other dtypes than at first, or another number of them");
             }
             values
@@ -128,7 +116,7 @@ impl<'k> Group<'k> {
         let turns = numel.div_ceil(self.threads());
         let number = self.number().filter(|_| stages > 1 && turns * dtypes.len() <= MAX_HELD);
         let count = if number.is_some() { stages } else { 1 };
-        let whole: Vec<usize> = [count].iter().chain(shape).copied().collect();
+        let whole: Vec<usize> = [count].into_iter().chain(shape).collect();
         let tiles: Vec<Array<'k>> = dtypes.iter().map(|&x| self.scratch(&whole, x)).collect();
         let of_step = |step: Val<'k>| -> Vec<Array<'k>> {
             tiles.iter().map(|tile| tile.row(step % count)).collect()
@@ -136,7 +124,7 @@ impl<'k> Group<'k> {
         let Some(number) = number else {
             k.for_each(len, |step| {
                 let tiles = of_step(step);
-                self.each(&extents[..], |at| {
+                self.each(extents, |at| {
                     let values = element(step, &at);
                     tiles.iter().zip(values).for_each(|(tile, x)| tile.set(&at[..], x));
                 });
@@ -148,7 +136,7 @@ impl<'k> Group<'k> {
         let each = |body: &dyn Fn(usize, &[Val<'k>])| {
             for turn in 0..turns {
                 let place = number + turn * self.threads();
-                let body = || body(turn, &k.digits(place, &extents));
+                let body = || body(turn, &k.digits(place, extents));
                 let is_whole = (turn + 1) * self.threads() <= numel;
                 if is_whole { body() } else { k.when(place.lt(numel), body) }
             }
@@ -165,7 +153,7 @@ impl<'k> Group<'k> {
                 tiles.iter().zip(&held).for_each(|(tile, held)| tile.set(at, held.at(turn)));
             });
         };
-        let stages = Stages { what: "pipeline", count, is_held: false, load, store };
+        let stages = Stages { count, is_held: false, load, store };
         k.when(len.gt(0), || self.run_stages(&stages, len, &|step| compute(step, &of_step(step))));
         tiles.iter().for_each(|tile| self.give_back(tile));
     }
@@ -177,13 +165,13 @@ impl<'k> Group<'k> {
         len: Val<'k>,
         compute: &dyn Fn(Val<'k>),
     ) {
-        let (k, Stages { what, count, is_held, load, store }) = (self.k, stages);
+        let (k, Stages { count, is_held, load, store }) = (self.k, stages);
         let (ahead, known) = (count - 1, len.literal().map(|n| n.to_i64()));
         let fill = |step: Val<'k>| {
             load(step);
             store(step);
         };
-        self.phase(what, || {
+        self.phase("pipeline", || {
             if !*is_held {
                 load(k.index(0));
             }
@@ -193,10 +181,10 @@ impl<'k> Group<'k> {
             }
         });
         let step = |step: Val<'k>| {
-            self.phase(what, || load(step + ahead));
+            self.phase("pipeline", || load(step + ahead));
             compute(step);
             // Since the last barrier no thread reads what the step before had in this buffer.
-            self.phase_beside(what, || store(step + ahead));
+            self.phase_beside("pipeline", || store(step + ahead));
         };
         let whole = (len - ahead).maximum(0);
         match known.map_or(1, |n| n - ahead as i64) {

@@ -148,14 +148,12 @@ impl<'k> LookBack<'k> {
     pub(super) fn publish(&self, group: Group<'k>, kind: i64, tile: Val<'k>, sum: Val<'k>) {
         let (k, width) = (self.k, self.handle.bits);
         let bits = sum.bitcast(width);
-        group.phase("look_back", || {
-            k.when(group.thread().eq(0), || {
-                for word in 0..width.bits() / HALF {
-                    let half = ((bits >> (word * HALF)) & (PUBLISHED - 1)).cast(DType::U32);
-                    let at = [k.index(kind), k.index(word as i64), tile];
-                    self.words().atomic(Or, at, half | PUBLISHED);
-                }
-            });
+        group.by_first("look_back", || {
+            for word in 0..width.bits() / HALF {
+                let half = ((bits >> (word * HALF)) & (PUBLISHED - 1)).cast(DType::U32);
+                let at = [k.index(kind), k.index(word as i64), tile];
+                self.words().atomic(Or, at, half | PUBLISHED);
+            }
         });
     }
 
@@ -178,11 +176,9 @@ impl<'k> LookBack<'k> {
         // in branches by.
         let step = group.shared([2], DType::I32);
         let go_to = |first: Val<'k>, worst: Val<'k>| {
-            group.phase("look_back", || {
-                k.when(thread.eq(0), || {
-                    step.set(0, first.cast(DType::I32));
-                    step.set(1, worst);
-                });
+            group.by_first("look_back", || {
+                step.set(0, first.cast(DType::I32));
+                step.set(1, worst);
             });
         };
         go_to(tile - threads, k.value(NO_PREFIX, DType::I32));
@@ -281,7 +277,7 @@ impl<'k> Queue<'k> {
             });
             is_kept.get()
         };
-        k.primitive(|| k.told_by_one_thread(DType::Bool, || k.alone(push)))
+        k.primitive(|| Group { k }.tell(DType::Bool, push))
     }
 
     /// Takes the next slot, whether or not there is an item yet; gives the item, or -1.
@@ -311,13 +307,12 @@ impl<'k> Queue<'k> {
                 looks.set(looks.get() + (!is_filled).cast(DType::I32));
                 // While others work there may be further items.
                 let is_idle = ends.at_atomic(ACTIVE).eq(0);
-                let is_over =
-                    looks.get().ge(is_idle.select(READS as i32, k.value(most as i32, DType::I32)));
-                k.break_if(item.get().ge(0) | is_over);
+                let enough = is_idle.select(READS as i32, k.value(most as i32, DType::I32));
+                k.break_if(item.get().ge(0) | looks.get().ge(enough));
             });
             item.get()
         };
-        k.primitive(|| k.told_by_one_thread(DType::I32, || k.alone(pop)).cast(DType::I64))
+        k.primitive(|| group.tell(DType::I32, pop).cast(DType::I64))
     }
 
     /// Takes items until there are none, and runs the body for each by the whole group. The body may push further ones.

@@ -41,18 +41,13 @@ enum Access {
 }
 
 impl Access {
-    /// Loads of a unit, and elements of a load.
-    fn loads(self) -> (usize, usize) {
+    /// Loads of a unit, elements of a load, and slots of a unit.
+    fn unit(self) -> [usize; 3] {
         match self {
-            Access::Steps => (2, 4),
-            Access::Lines => (4, 8),
-            Access::Single => (HELD, 1),
+            Access::Steps => [2, 4, 1],
+            Access::Lines => [4, 8, 4],
+            Access::Single => [HELD, 1, 1],
         }
-    }
-
-    /// Slots of a unit.
-    fn slots(self) -> usize {
-        if self == Access::Lines { 4 } else { 1 }
     }
 }
 
@@ -119,8 +114,8 @@ impl<'f, 'k> Side<'f, 'k> {
             return None;
         }
         let slots = extent * depth / HELD;
-        let (loads, lanes) = access.loads();
-        let units = (slots / access.slots()).div_ceil(group.threads());
+        let [loads, lanes, of_unit] = access.unit();
+        let units = (slots / of_unit).div_ceil(group.threads());
         let storage = group.scratch_of(&[2 * slots], Type::vector(dtype, HELD as u8));
         let ty = Type { dtype, lanes: lanes as u8 };
         let registers = k.emit(|s| s.b.alloc(Space::Register, ty, (units * loads) as u32));
@@ -170,7 +165,7 @@ impl<'f, 'k> Side<'f, 'k> {
             let value = (self.element)(line, step);
             end.map_or(value, |end| k.masked(step.lt(end), value))
         };
-        let (loads, _) = self.access.loads();
+        let [loads, ..] = self.access.unit();
         for turn in 0..self.units {
             let at = self.unit(turn);
             let line = k.as_index(at.lines * SIDE + at.first);
@@ -203,12 +198,13 @@ impl<'f, 'k> Side<'f, 'k> {
     fn leave(&self, block: Val<'k>) {
         let k = self.group.k;
         let half = self.half(block);
-        let units = self.slots() / self.access.slots();
+        let [_, _, slots] = self.access.unit();
+        let units = self.slots() / slots;
         for turn in 0..self.units {
             let store = || {
                 let at = self.unit(turn);
                 let square = half + (at.steps * (self.extent / SIDE) + at.lines) * WARP;
-                for i in 0..self.access.slots() {
+                for i in 0..slots {
                     let slot = self.turned(slot(at.place[0] + i, at.place[1]), at.lines);
                     let held = self.held(turn, i);
                     let place = square + slot;
@@ -226,7 +222,7 @@ impl<'f, 'k> Side<'f, 'k> {
 
     /// The elements of a slot of a unit.
     fn held(&self, turn: usize, slot: usize) -> Value {
-        let (ty, (loads, _)) = (Type::scalar(self.storage.dtype()), self.access.loads());
+        let (ty, [loads, ..]) = (Type::scalar(self.storage.dtype()), self.access.unit());
         self.group.k.gather(ty, HELD, &|s, i| {
             // The line, 0 or 1 of the slot's two, and the step.
             let element = if self.right { i } else { mma::left_order(i) };
@@ -276,7 +272,7 @@ impl<'k> Matrix<'k> {
         let sides = [left, right];
         let load = &|block: Val<'k>| sides.iter().for_each(|x| x.bring(start + block * depth, end));
         let store = &|block: Val<'k>| sides.iter().for_each(|side| side.leave(block));
-        let stages = Stages { what: "add_product", count: 2, is_held: false, load, store };
+        let stages = Stages { count: 2, is_held: false, load, store };
         self.group().run_stages(&stages, len.div_ceil(depth), &|block| {
             let [left, right] = &sides;
             let warp = left.number(0) / WARP * of_warp;
@@ -303,7 +299,7 @@ impl<'k> Matrix<'k> {
         let matrix = matrix();
         let load = &|block: Val<'k>| side.bring(block * depth, None);
         let store = &|block: Val<'k>| side.leave(block);
-        let stages = Stages { what: "add_product", count: 2, is_held: true, load, store };
+        let stages = Stages { count: 2, is_held: true, load, store };
         self.group().run_stages(&stages, k.index((steps / depth) as i64), &|block| {
             let Some(n) = block.literal().map(|n| n.to_i64() as usize) else {
                 return k.fail("invariant: blocks of steps are unrolled");

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! A `size` has a name. A `value` is a scalar argument as an expression of sizes (`n0` is size 0), a `small` one has to be at
-//! most [`SMALL`]. An `argument` is a buffer: its role, number of axes and name; its extents are the values whose slots
+//! most [`SMALL`]. A line `looks_back` says that groups look back at others. An `argument` is a buffer: its role, number of axes and name; its extents are the values whose slots
 //! the buffer names. Roles are `input`, `output`, `scratch`, `filled BITS` (hexadecimal) and `from INPUT`.
 
 use super::{Argument, Fill, Recorded, Role, SMALL, Site, SizeExpr};
@@ -65,6 +65,9 @@ impl fmt::Display for Recorded {
         for space in &self.spaces {
             writeln!(f, "small {}", Prefix(space))?;
         }
+        if self.looks_back {
+            writeln!(f, "looks_back")?;
+        }
         for (slot, argument) in self.arguments.iter().enumerate() {
             write!(f, "argument {slot} : ")?;
             match argument.role {
@@ -88,11 +91,16 @@ struct Header<'a> {
     scalars: Vec<(usize, SizeExpr)>,
     spaces: Vec<(usize, SizeExpr)>,
     arguments: Vec<(usize, Role, usize, &'a str)>,
+    looks_back: bool,
 }
 
 impl<'a> Header<'a> {
     /// Reads a line; `false` if it is none of the header.
     fn line(&mut self, number: usize, line: &'a str) -> Result<bool, String> {
+        if line == "looks_back" {
+            self.looks_back = true;
+            return Ok(true);
+        }
         let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
         if kind == "small" {
             self.spaces.push((number, expression(rest)?));
@@ -290,7 +298,7 @@ impl FromStr for Recorded {
             sizes: header.sizes,
             spaces: header.spaces.into_iter().map(|x| x.1).collect(),
             parameters: Vec::new(),
-            looks_back: false,
+            looks_back: header.looks_back,
             sites,
         })
     }

@@ -11,8 +11,8 @@ use super::handle::{MatrixHandle, RowsHandle};
 use super::squares::{Element, Factors};
 use super::value::{Operand, Val};
 use crate::dtype::DType;
+use crate::ir::LoopKind;
 use crate::ir::mma::{HELD, SIDE, WARP};
-use crate::ir::{LoopKind, Space, Type};
 use crate::ops::BinaryOp;
 
 /// Steps of a block that is staged in shared storage, without matrix instructions.
@@ -129,18 +129,16 @@ impl<'k> Group<'k> {
         let squares = dtype == DType::F32 && halves;
         let layout = Layout::of(self, shape, squares);
         let len: usize = layout.extents(shape).iter().product();
-        let ty = Type::scalar(dtype);
-        let storage = Array::own(k, Space::Register, ty, &[len]).storage();
-        let handle = MatrixHandle { shape, dtype, layout, storage };
-        let matrix = Matrix { k, handle };
+        let storage = k.array([len], dtype).storage();
+        let matrix = Matrix { k, handle: MatrixHandle { shape, dtype, layout, storage } };
         matrix.fill(0);
         matrix
     }
 
     /// A value for each of so many rows of a thread.
     fn rows(self, len: usize, layout: Layout, dtype: DType) -> Rows<'k> {
-        let array = Array::own(self.k, Space::Register, Type::scalar(dtype), &[len]);
-        Rows { k: self.k, handle: RowsHandle { len, layout, storage: array.storage() } }
+        let storage = self.k.array([len], dtype).storage();
+        Rows { k: self.k, handle: RowsHandle { len, layout, storage } }
     }
 }
 
@@ -501,7 +499,7 @@ impl<'k> Rows<'k> {
         let Some(number) = group.number().filter(|_| span > 1) else { return };
         if group.lanes() >= span {
             return group.phase("reduce_rows", || {
-                self.held(&|row| self.put(row, k.combine_lanes(op, self.part(row), span)));
+                self.held(&|row| self.put(row, group.combine_lanes(op, self.part(row), span)));
             });
         }
         let threads = group.threads();

@@ -245,15 +245,10 @@ impl<'k> Val<'k> {
         relu(self) = self.maximum(0);
         /// `x * x`.
         square(self) = self * self;
+        /// The quotient rounded up, of integers that are not negative.
+        div_ceil(self, by) = (self + (by.val(self.k, self.dtype()) - 1)) / by;
         /// `self` within bounds.
         clamp(self, min, max) = self.maximum(min).minimum(max);
-    }
-
-    /// The quotient rounded up, of integers that are not negative.
-    #[track_caller]
-    pub fn div_ceil(self, by: impl Operand<'k>) -> Val<'k> {
-        let by = by.val(self.k, self.dtype());
-        (self + (by - 1)) / by
     }
 
     /// `self * y + z`, rounded once where the device can.

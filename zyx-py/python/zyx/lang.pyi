@@ -413,6 +413,15 @@ class Group:
         elements of the step `stages - 1` behind it are on their way; there is storage for `stages` steps.
         """
 
+    def elect(self, f: Callable[[], object]) -> None:
+        """Runs the function in one thread of the group: the first."""
+
+    def broadcast(self, dtype: DTypeLike, f: Callable[[], Operand]) -> Val:
+        """The value that `f()` gives in one thread of the group, the first, for all threads, converted to a dtype."""
+
+    def copy(self, source: Array, target: Array) -> None:
+        """Copies an array, as a tile of an argument, to another one with its extents: into shared storage, or out of it."""
+
     def shared(self, shape: int | Sequence[int], dtype: DTypeLike) -> Array:
         """Storage that all threads of the group see, not initialised."""
 

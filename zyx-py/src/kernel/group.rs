@@ -206,9 +206,11 @@ impl PyGroup {
     ) -> Object {
         let (span, extents) = (self.0.span(span)?, extents(shape)?);
         self.0.record(load.py(), &mut |step| {
-            let load = |number: Val<'_>, at: &[Val<'_>]| {
+            let shape: Vec<Val<'_>> = extents.iter().map(|&x| step.k.index(x as i64)).collect();
+            let load = |number: Val<'_>, at: Vec<Val<'_>>| {
                 let mut found = Vec::new();
-                step.call(load, step.arguments(None, &[&[number], at].concat()), &mut |elements| {
+                let arguments = step.arguments(None, &[vec![number], at].concat());
+                step.call(load, arguments, &mut |elements| {
                     for element in step.recording.operands(elements)? {
                         found.push(step.typed(element, None)?);
                     }
@@ -222,7 +224,31 @@ impl PyGroup {
                     .chain(tiles.iter().map(|tile| step.array(tile)));
                 step.call(compute, tiles.collect(), &mut |_| Ok(()));
             };
-            of(step)?.pipeline_of(stages, span, &extents, &load, &compute);
+            of(step)?.pipeline(stages, span, &shape[..], load, compute);
+            step.none()
+        })
+    }
+
+    /// Runs the function in one thread of the group: the first.
+    fn elect(&self, f: Any<'_, '_>) -> Object {
+        self.0.record(f.py(), &mut |step| {
+            of(step)?.elect(|| step.run(f, &[]));
+            step.none()
+        })
+    }
+
+    /// The value that `f()` gives in one thread of the group, the first, for all threads, converted to a dtype.
+    fn broadcast(&self, dtype: DTypeArg, f: Any<'_, '_>) -> Object {
+        let dtype = dtype.or(DType::F32);
+        self.0.record(f.py(), &mut |step| {
+            step.object(of(step)?.broadcast(dtype, || step.found(f, &[], Some(dtype))))
+        })
+    }
+
+    /// Copies an array, as a tile of an argument, to another one with its extents: into shared storage, or out of it.
+    fn copy(&self, source: &PyArray, target: &PyArray, py: Python<'_>) -> Object {
+        self.0.record(py, &mut |step| {
+            of(step)?.copy(&source.in_step(step)?, &target.in_step(step)?);
             step.none()
         })
     }

@@ -111,7 +111,10 @@ fn cotangents(
         Err(_) => each(&found, one)?,
     };
     let fits = |(dx, x): (&Option<Tensor>, &Tensor)| {
-        dx.as_ref().is_none_or(|dx| dx.shape() == x.shape() && dx.dtype() == x.dtype())
+        dx.as_ref().is_none_or(|dx| {
+            let [given, needed] = [dx, x].map(|x| (x.dtype(), x.shape(), x.device()));
+            given == needed
+        })
     };
     if found.len() != of.inputs.len() {
         let (n, m) = (found.len(), of.inputs.len());
@@ -119,7 +122,7 @@ fn cotangents(
     }
     if let Some(i) = found.iter().zip(of.inputs).position(|pair| !fits(pair)) {
         let (dx, x) = (found[i].as_ref().unwrap_or(&of.inputs[i]), &of.inputs[i]);
-        let [is, of] = [dx, x].map(|x| format!("{}{:?}", x.dtype(), x.shape()));
+        let [is, of] = [dx, x].map(|x| format!("{}{:?} on {}", x.dtype(), x.shape(), x.device()));
         return Err(wrong(format!("{is} for input {i}, which is {of}")));
     }
     Ok(found)

@@ -1,14 +1,15 @@
 //! Primitives of groups that no kernel of the gallery has, against what the host computes.
 
 use zyx_core::kernel::{BinaryOp::Add, Kernel, Lang};
-use zyx_core::{Device, Result, Tensor};
+use zyx_core::{DType, Device, Result, Tensor};
 
 /// Drivers for CPUs compile few threads in less time.
 fn threads(k: &Lang) -> usize {
     if k.caps().multiprocessors() > 0 { 64 } else { 4 }
 }
 
-/// `n` values of each group, transposed and shifted: as many as a subgroup may have threads, and more than the group has.
+/// `n` values of each group, transposed and shifted: as many as a subgroup may have threads, and more than the group has. Then values
+/// that one thread finds for all.
 pub(super) fn exchanges(device: &Device) -> Result<()> {
     for [rows, cols] in [[2, 2], [24, 10]] {
         let n = rows * cols;
@@ -41,6 +42,49 @@ pub(super) fn exchanges(device: &Device) -> Result<()> {
         assert_eq!(found[0].to_vec::<i32>()?, transposed, "{rows} x {cols}");
         let shifted = of(&|group, i| if i + 3 < n { at(group, i + 3) } else { 0 });
         assert_eq!(found[1].to_vec::<i32>()?, shifted, "{rows} x {cols}");
+    }
+    Ok(())
+}
+
+/// The place of the first number of a row that is not above 0, which one thread finds, cuts tiles that the group copies.
+pub(super) fn elections(device: &Device) -> Result<()> {
+    const TILE: usize = 16;
+    let kernel = Kernel::new("elections", move |k: &Lang| {
+        let [rows, cols] = k.sizes(["rows", "cols"]);
+        let x = k.input("x", [rows, cols]);
+        let y = k.output("y", [rows, cols], x.dtype());
+        let ends = k.output("ends", [rows], DType::I32);
+        k.groups([rows], threads(k), |g, [row]| {
+            let end = g.broadcast(ends.dtype(), || {
+                let end = k.var(cols.cast(ends.dtype()));
+                k.for_each(cols, |i| {
+                    k.when(x.at([row, i]).le(0), || end.set(i.cast(ends.dtype())));
+                    k.break_if(x.at([row, i]).le(0));
+                });
+                end.get()
+            });
+            let kept = g.shared([1, TILE], x.dtype());
+            k.for_each(cols.div_ceil(TILE), |tile| {
+                g.copy(&x.tile([row, tile], [1, TILE]), &kept);
+                g.each(TILE, |i| {
+                    let is_cut = (tile * TILE + i).ge(end.cast(DType::I64));
+                    kept.set_if(is_cut, [k.index(0), i], 0);
+                });
+                g.copy(&kept, &y.tile([row, tile], [1, TILE]));
+            });
+            g.elect(|| ends.set(row, end));
+        });
+    });
+    for cols in [1, TILE, 3 * TILE - 5] {
+        let number = |i: usize| (i * 7919 % 41) as i32 - 1;
+        let x: Vec<i32> = (0..3 * cols).map(number).collect();
+        let rows = || x.chunks(cols);
+        let end = |row: &[i32]| row.iter().position(|&x| x <= 0).unwrap_or(cols);
+        let cut = |row: &[i32]| [&row[..end(row)], &vec![0; cols - end(row)]].concat();
+        let found = kernel.call_all(&[&Tensor::from_slice(&x, [3, cols], device)?])?;
+        assert_eq!(found[0].to_vec::<i32>()?, rows().flat_map(cut).collect::<Vec<_>>(), "{cols}");
+        let ends: Vec<i32> = rows().map(|row| end(row) as i32).collect();
+        assert_eq!(found[1].to_vec::<i32>()?, ends, "{cols}");
     }
     Ok(())
 }

@@ -62,6 +62,8 @@ pub(super) fn run(
         let mut slices: Vec<&mut [u8]> = buffers.iter_mut().map(Vec::as_mut_slice).collect();
         let ran = Program::new(kernel).unwrap().run(&mut slices, &params, &scalars, options);
         ran.unwrap_or_else(|error| panic!("{error}\n{kernel}"));
+        let told = recorded.arguments().iter().zip(&buffers).filter(|x| x.0.role == Role::Cut);
+        told.for_each(|(_, told)| assert_eq!(*told, [0; 4], "a loop is told as cut\n{kernel}"));
         if std::ptr::eq(kernel, recorded.checked()) {
             return (recorded.arguments().iter().zip(&buffers))
                 .filter(|(argument, _)| matches!(argument.role, Role::Output | Role::Filled(_)))
@@ -356,6 +358,122 @@ fn faults_of_a_run_have_the_line_of_the_program() {
     assert!(matches!(fault, crate::ir::interp::Fault::OutOfBounds { index: -1, .. }), "{fault}");
     assert_eq!(recorded.site(value).unwrap().line, line);
     crate::ir::interp::interpret(recorded.kernel(), &mut buffers, &scalars, &options).unwrap();
+}
+
+/// The first fault of a kernel of `n` elements with the inputs all 1, as its index and line.
+fn fault_of(recorded: &Recorded, n: i64, line: u32) -> Result<(), (i64, u32)> {
+    let mut buffers = vec![1.0f32.to_le_bytes().repeat(n as usize); 2];
+    let size = |_: usize| Some(n);
+    let scalars: Vec<u64> =
+        recorded.scalars().iter().map(|x| x.eval(&size).unwrap() as u64).collect();
+    let options = Options::default();
+    // Without a check it is none.
+    let mut unchecked = buffers.clone();
+    crate::ir::interp::interpret(recorded.kernel(), &mut unchecked, &scalars, &options).unwrap();
+    match crate::ir::interp::interpret(recorded.checked(), &mut buffers, &scalars, &options) {
+        Ok(_) => Ok(()),
+        Err(crate::ir::interp::InterpError::Fault { value, fault, .. }) => {
+            let crate::ir::interp::Fault::OutOfBounds { index, .. } = fault else {
+                panic!("{fault}")
+            };
+            Err((index, recorded.site(value).unwrap().line - line))
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A coordinate in the extent of a tile may be beyond the end of the array; one outside of the tile is told, also where the array has
+/// ended there, unless a condition keeps it from being used.
+#[test]
+fn coordinates_outside_of_a_tile_are_told() {
+    for caps in [crate::ir::interp::caps(), gpu(64, 0)] {
+        let line = line!() + 8;
+        let at = |from: fn(Val<'_>) -> Val<'_>, to: fn(Val<'_>) -> Val<'_>, is_row: bool| {
+            let recorded = record("tiles", &setting(&caps, &[DType::F32]), |k: &Lang| {
+                let n = k.size("n");
+                let (x, y) = (k.input("x", [n]), k.output("y", [n], DType::F32));
+                k.groups(x.tiles([4]), 4, |g, [tile]| {
+                    let (x, y) = (x.tile(tile, [4]), y.tile(tile, [4]));
+                    g.each(4, |i| {
+                        let value = if is_row { x.row(from(i)).at(()) } else { x.at(from(i)) };
+                        y.set(to(i), value);
+                    });
+                });
+            });
+            let recorded = recorded.unwrap();
+            [3, 4, 6, 8].map(|n| fault_of(&recorded, n, line))
+        };
+        for is_row in [false, true] {
+            assert_eq!(at(|i| i, |i| i, is_row), [Ok(()); 4]);
+            assert_eq!(at(|i| i + 1, |i| i, is_row), [Err((-1, 0)); 4]);
+            assert_eq!(at(|i| i - 1, |i| i, is_row), [Err((-1, 0)); 4]);
+            assert_eq!(at(|i| i, |i| (i + 1) * 2 % 5, is_row), [Err((-1, 1)); 4]);
+        }
+        let recorded = record("neighbours", &setting(&caps, &[DType::F32]), |k: &Lang| {
+            let n = k.size("n");
+            let (x, y) = (k.input("x", [n]), k.output("y", [n], DType::F32));
+            k.groups(x.tiles([4]), 4, |g, [tile]| {
+                let (x, y) = (x.tile(tile, [4]), y.tile(tile, [4]));
+                g.each(4, |i| {
+                    let after = x.at_if((i + 1).lt(4), i + 1, -1);
+                    y.set(i, x.at_or(i - 1, -1) + after + x.row(i + 1).at_or((), -1));
+                    y.set_if(i.lt(0), i + 9, after);
+                });
+            });
+        });
+        let recorded = recorded.unwrap();
+        assert_eq!([3, 4, 6, 8].map(|n| fault_of(&recorded, n, line)), [Ok(()); 4]);
+        let found = run(&recorded, &[6], &[numbers(6)], &options(&caps, None));
+        let at = |i: i64, other: f64| numbers(6).get(i as usize).copied().unwrap_or(other);
+        let expected = [0, 1, 2, 3, 4, 5i64].map(|i| {
+            let before = if i % 4 == 0 { -1.0 } else { at(i - 1, -1.0) };
+            let [after, row] = [0.0, -1.0].map(|other| at(i + 1, other));
+            before + if i % 4 == 3 { -2.0 } else { after + row }
+        });
+        assert_eq!(found[0], expected);
+    }
+}
+
+/// Loops of an unknown number of iterations that come to their end, or are left, are not told as cut by a driver.
+#[test]
+fn loops_that_come_to_their_end_are_not_told_as_cut() {
+    for caps in [Caps { max_iterations: 65_535, ..gpu(64, 0) }, gpu(64, 0)] {
+        for least in [-100, 0, 100] {
+            let recorded = record("sums", &setting(&caps, &[DType::F32]), |k: &Lang| {
+                let n = k.size("n");
+                let (x, y) = (k.input("x", [n]), k.output("y", [n], DType::F32));
+                k.each(n, |i| {
+                    let sum = k.var(k.value(0, DType::F32));
+                    k.for_each(n, |j| {
+                        k.for_each(i..j, |_| sum.set(sum.get() + 1));
+                        k.break_if(x.at(j).lt(least));
+                        sum.set(sum.get() + x.at(j));
+                    });
+                    y.set(i, sum.get());
+                });
+            });
+            let recorded = recorded.unwrap();
+            let is_watched = recorded.arguments().iter().any(|x| x.role == Role::Cut);
+            assert_eq!(is_watched, caps.max_iterations > 0);
+            for n in [0usize, 1, 40] {
+                let x = numbers(n);
+                let found =
+                    run(&recorded, &[n as i64], std::slice::from_ref(&x), &options(&caps, None));
+                let sum = |i: usize| {
+                    let mut sum = 0.0;
+                    for (j, &x) in x.iter().enumerate() {
+                        sum += j.saturating_sub(i) as f64;
+                        if x < f64::from(least) {
+                            break;
+                        }
+                        sum += x;
+                    }
+                    sum
+                };
+                assert_eq!(found[0], (0..n).map(sum).collect::<Vec<_>>(), "{least} {n}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -322,6 +322,108 @@ fn all_threads_are_told_what_one_found() {
     });
 }
 
+/// One thread adds up what the group keeps, again and again, and all threads get the sum.
+#[test]
+fn values_of_one_thread_are_broadcast() {
+    let cases: Vec<_> =
+        operations().into_iter().filter(|x| x.0 == Add || x.1 == DType::Bool).collect();
+    on_all(&cases, (1, 1), |(op, dtype), threads, caps| {
+        let recorded = record("broadcast", &setting(caps, &[dtype]), |k: &Lang| {
+            let [n, turns] = k.sizes(["n", "turns"]);
+            let x = k.input("x", [n]);
+            let last = k.output_filled("last", [2], dtype, 0);
+            let y = k.output("y", [k.index(2), turns, k.index(threads as i64)], dtype);
+            k.groups([2], threads, |g, [group]| {
+                let kept = g.shared([1], dtype);
+                g.elect(|| kept.set(0, k.value(0, dtype)));
+                k.for_each(turns, |turn| {
+                    let sum = g.broadcast(dtype, || {
+                        let sum = k.fold(n, kept.at(0), |sum, i| sum.binary(op, x.at(i)));
+                        kept.set(0, sum);
+                        sum
+                    });
+                    g.each(threads, |i| y.set([group, turn, i], sum));
+                    g.elect(|| last.set(group, kept.at(0)));
+                });
+            });
+        });
+        let recorded = recorded.unwrap();
+        for (n, turns) in [(0, 2), (threads.min(40), 0), (3, 1), (5, 3)] {
+            let x = numbers(op, dtype, n);
+            let all: Vec<f64> =
+                (0..=turns).map(|turn| prefixes_of(op, dtype, &x.repeat(turn))).collect();
+            for options in orders(caps, n) {
+                let sizes = [n, turns].map(|x| x as i64);
+                let found = run(&recorded, &sizes, std::slice::from_ref(&x), &options);
+                let what = format!("{op} {dtype} {n} {turns} {threads} {caps:?}");
+                assert_eq!(found[0], [all[turns]; 2], "{what}");
+                let sums = all[1..].iter().flat_map(|&sum| vec![sum; threads]);
+                assert_eq!(found[1], sums.collect::<Vec<_>>().repeat(2), "{what}");
+            }
+        }
+    });
+}
+
+/// The combination of the numbers, where 0 is the first one.
+fn prefixes_of(op: BinaryOp, dtype: DType, x: &[f64]) -> f64 {
+    let zero = Scalar::from_i64(dtype, 0);
+    x.iter().fold(zero, |sum, &x| op.eval(sum, Scalar::from_f64(dtype, x))).to_f64()
+}
+
+/// Tiles are copied to shared storage, from there to that of a thread or of the group, and out of it. The last ones are cut.
+#[test]
+fn tiles_are_copied() {
+    on_all(DType::ALL, (1, 1), |dtype, threads, caps| {
+        let recorded = record("copy", &setting(caps, &[dtype]), |k: &Lang| {
+            let [n, m] = k.sizes(["n", "m"]);
+            let (x, y) = (k.input("x", [n, m]), k.output("y", [n, m], dtype));
+            let z = k.output("z", [n, m], dtype);
+            k.groups(x.tiles([3, 7]), threads, |g, [i, j]| {
+                let [one, other] = [0; 2].map(|_| g.shared([3, 7], dtype));
+                g.copy(&x.tile([i, j], [3, 7]), &one);
+                g.copy(&one, &other);
+                g.copy(&other, &y.tile([i, j], [3, 7]));
+                // A row for each of a tile.
+                let rows = z.tile([i, j], [3, 7]);
+                k.for_each(3, |row| g.copy(&one.row(row), &rows.row(row)));
+            });
+        });
+        let recorded = recorded.unwrap();
+        for [n, m] in [[1, 1], [3, 7], [4, 20]] {
+            let x = numbers(Max, dtype, n * m);
+            for options in orders(caps, n) {
+                let sizes = [n, m].map(|x| x as i64);
+                let found = run(&recorded, &sizes, std::slice::from_ref(&x), &options);
+                assert_eq!(found, [x.clone(), x.clone()], "{dtype} {n} {m} {threads} {caps:?}");
+            }
+        }
+    });
+}
+
+/// Closures of one thread have no primitives of a group.
+#[test]
+fn primitives_of_a_group_are_refused_in_one_thread() {
+    for caps in [crate::ir::interp::caps(), gpu(64, 32)] {
+        let fails = |write: for<'k> fn(&'k Lang, Group<'k>)| {
+            let recorded = record("wrong", &setting(&caps, &[]), |k: &Lang| {
+                let y = k.output("y", [1], DType::F32);
+                k.groups([1], 64, |g, _| g.elect(|| write(k, g)));
+                y.set(0, 0);
+            });
+            let error = recorded.unwrap_err();
+            assert!(error.site.file.ends_with("primitives.rs"), "{error}");
+            error.to_string()
+        };
+        assert!(fails(|_, g| g.elect(|| {})).contains("`elect` is of a whole group"));
+        let broadcast: for<'k> fn(&'k Lang, Group<'k>) =
+            |k, g| _ = g.broadcast(DType::I32, || k.value(1, DType::I32));
+        assert!(fails(broadcast).contains("`broadcast` is of a whole group"));
+        let reduce: for<'k> fn(&'k Lang, Group<'k>) =
+            |_, g| _ = g.broadcast(DType::I64, || g.reduce(Add, 3, |i| i));
+        assert!(fails(reduce).contains("is of a whole group"));
+    }
+}
+
 #[test]
 fn look_back_with_groups_of_every_size() {
     let dtypes = [DType::F32, DType::F64, DType::I32, DType::U32, DType::I64, DType::U64];
