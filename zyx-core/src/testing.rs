@@ -2,13 +2,16 @@
 
 mod null;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{Bindings, Graph, Node, capture, eval};
 use crate::ir::Kernel;
 use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::schedule::{self, Explanation};
 use crate::tensor::Tensor;
+use std::ops::Range;
+use std::panic::Location;
+use zyx_ir::testing::Rng;
 
 pub use crate::ir::generate;
 pub use crate::passes::samples;
@@ -38,6 +41,89 @@ pub(crate) fn values(graph: &Graph, bindings: &Bindings) -> Result<Vec<Vec<Scala
         }
     }
     Ok(eval::evaluate(graph, &leaves, &bindings.arguments))
+}
+
+/// Checks the law of rows for one that is registered at the device of these tensors: for inputs of their dtypes and shapes, the
+/// row gives the values that the `operations` have without it. Call it for several shapes, with a device of its own.
+///
+/// Of each input a seed chooses floats that are ordinary, multiples of an eighth, half of them zeros, or large, of both signs;
+/// integers and booleans are those of the tensor in another order. Floats may differ by the rounding of `n` terms in any order,
+/// `8 + 2 √n` units in the last place of the largest input or result; `n` is the number of elements of the largest input.
+///
+/// # Errors
+/// [`Error::Argument`] with the seed and the first element that differs, or if the row does not apply; and as for the operations.
+#[track_caller]
+pub fn check_row(
+    row: &str,
+    operations: impl Fn(&[Tensor]) -> Result<Tensor>,
+    like: &[&Tensor],
+    seeds: Range<u64>,
+) -> Result<()> {
+    let location = Location::caller();
+    for seed in seeds {
+        let mut rng = Rng(seed);
+        let inputs: Vec<Tensor> =
+            like.iter().map(|x| random_like(x, &mut rng)).collect::<Result<_>>()?;
+        let y = operations(&inputs)?;
+        let describe = |x: &Tensor| format!("{} {}", x.dtype(), x.shape());
+        let given: Vec<String> = inputs.iter().map(describe).collect();
+        let error = |reason: &str| {
+            let given = given.join(", ");
+            let reason = format!("row `{row}`, seed {seed}, inputs {given}: {reason}");
+            Err(Error::Argument { op: "check_row", reason, location })
+        };
+        let (graph, bindings) = capture(&[&y], 0);
+        if !schedule::uses_row(&graph, y.device(), row) {
+            return error("it does not apply to the operations");
+        }
+        let expected = values(&graph, &bindings)?.remove(0);
+        y.realize()?;
+        let found = evaluate(&[&y])?.remove(0);
+        let floats = inputs.iter().chain([&y]).filter(|x| x.dtype().is_float());
+        let unit = floats.map(unit_in_last_place).fold(0.0, f64::max);
+        let terms = inputs.iter().map(Tensor::numel).max().unwrap_or(1) as f64;
+        let known = evaluate(&inputs.iter().collect::<Vec<_>>())?.into_iter().flatten();
+        let sizes = known.chain(expected.iter().copied()).map(|x| x.to_f64().abs());
+        let largest = sizes.filter(|x| x.is_finite()).fold(0.0, f64::max);
+        let margin = unit * (8.0 + 2.0 * terms.sqrt()) * largest;
+        for (i, (a, b)) in expected.iter().zip(&found).enumerate() {
+            let (x, z) = (a.to_f64(), b.to_f64());
+            let is_close = x == z || x.is_nan() && z.is_nan() || (x - z).abs() <= margin;
+            if a != b && !(y.dtype().is_float() && is_close) {
+                let of = describe(&y);
+                return error(&format!("element {i} of {of} is {z}, and {x} without the row"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The distance of 1 from the next number of a tensor's dtype.
+fn unit_in_last_place(x: &Tensor) -> f64 {
+    let rounded = |y: f64| Scalar::from_f64(x.dtype(), y).to_f64();
+    let mut unit = 1.0;
+    while rounded(1.0 + unit / 2.0) > 1.0 {
+        unit /= 2.0;
+    }
+    unit
+}
+
+/// Random elements with the dtype, shape and device of a tensor; see [`check_row`].
+fn random_like(x: &Tensor, rng: &mut Rng) -> Result<Tensor> {
+    let (dtype, known, kind) = (x.dtype(), evaluate(&[x])?.remove(0), rng.below(4));
+    let mut bytes = Vec::with_capacity(known.len() * dtype.size());
+    for _ in 0..known.len() {
+        let eighth = rng.below(129) as f64 / 8.0 - 8.0;
+        let element = match kind {
+            _ if !dtype.is_float() => known[rng.below(known.len())],
+            0 => Scalar::from_f64(dtype, eighth),
+            1 => Scalar::from_f64(dtype, rng.below(1 << 20) as f64 / 262_144.0 - 2.0),
+            2 => Scalar::from_f64(dtype, if rng.below(2) == 0 { 0.0 } else { eighth }),
+            _ => Scalar::from_f64(dtype, eighth / unit_in_last_place(x).sqrt()),
+        };
+        bytes.extend_from_slice(&element.bits().to_le_bytes()[..dtype.size()]);
+    }
+    Tensor::from_bytes(&bytes, dtype, x.shape().clone(), x.device())
 }
 
 /// From now on kernels of other sizes share programs on this device as they do on a GPU.

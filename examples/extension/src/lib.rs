@@ -69,7 +69,15 @@ pub fn highest() -> Kernel {
 /// # Errors
 /// When a row of this name is registered already.
 pub fn register_highest(device: &Device) -> Result<()> {
-    device.register_row(&highest(), |result: &Operation<'_>, caps| {
+    register(&highest(), device)
+}
+
+/// From now on the device computes `x.cumsum(1).max(1)` by this kernel.
+///
+/// # Errors
+/// When a row of the kernel's name is registered already.
+pub fn register(kernel: &Kernel, device: &Device) -> Result<()> {
+    device.register_row(kernel, |result: &Operation<'_>, caps| {
         let [sums] = result.inputs()[..] else { return None };
         let matches = result.name() == "reduce max over 1" && sums.name() == "scan add along 1";
         // A thread walks over a row: too few of them for a GPU if there are few rows.

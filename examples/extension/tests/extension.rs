@@ -1,14 +1,16 @@
-//! Tests of the extension: values stay equal, the law of passes holds, the tuner tries the pass, explanations name pass and
-//! row.
+//! Tests of the extension: values stay equal, the laws of passes and rows hold, the tuner tries the pass and the row's parameters,
+//! explanations name both.
 
-use extension::{MAX_BEFORE_EXP, register_highest, swap};
+use extension::{MAX_BEFORE_EXP, register, register_highest, swap};
 use std::ffi::OsStr;
 use std::time::Duration;
 use zyx::internals::UnaryOp;
 use zyx::internals::ir::Kernel;
 use zyx::internals::passes::{Pass, Site};
+use zyx::kernel::{self, Lang, Operation};
 use zyx::{DType, Device, Result, Runtime, Tensor};
 use zyx_core::passes::property_tests::check_pass;
+use zyx_core::testing::check_row;
 use zyx_tests::stubs;
 
 /// A new device: tests share no registered passes and rows.
@@ -154,5 +156,118 @@ fn the_row_computes_what_the_operations_do() -> Result<()> {
     assert!(!told(&x.cast(DType::I32))?.contains(": highest,"));
     assert!(!x.cumsum(0)?.max(0)?.explain()?.to_string().contains(": highest,"));
     assert!(register_highest(&device).is_err());
+    Ok(())
+}
+
+fn highest(x: &Tensor) -> Result<Tensor> {
+    x.cumsum(1)?.max(1)
+}
+
+fn highest_of_first(x: &[Tensor]) -> Result<Tensor> {
+    highest(&x[0])
+}
+
+#[test]
+fn the_law_of_rows_holds_for_a_right_row() -> Result<()> {
+    let device = device();
+    register_highest(&device)?;
+    for shape in [&[1, 1][..], &[3, 7], &[5, 1031], &[300, 2]] {
+        for dtype in [DType::F32, DType::F64] {
+            let x = numbers(shape, &device)?.cast(dtype);
+            check_row("highest", highest_of_first, &[&x], 0..20)?;
+        }
+    }
+    let x = numbers(&[3, 7], &device)?.cast(DType::I32);
+    let error = check_row("highest", highest_of_first, &[&x], 0..1).unwrap_err().to_string();
+    assert!(
+        error.contains("row `highest`, seed 0, inputs i32 [3, 7]: it does not apply"),
+        "{error}"
+    );
+    Ok(())
+}
+
+/// Forgets the last element of each row.
+fn without_last() -> kernel::Kernel {
+    kernel::Kernel::new("without_last", |k: &Lang| {
+        let [rows, n] = k.sizes(["rows", "n"]);
+        let x = k.input("x", [rows, n]);
+        let y = k.output("y", [rows, k.index(1)], x.dtype());
+        k.each(rows, |row| {
+            let (sum, most) = (k.value(0.0, x.dtype()), k.value(f64::NEG_INFINITY, x.dtype()));
+            let (_, most) = k.fold(n - 1, (sum, most), |(sum, most), i| {
+                let sum = sum + x.at([row, i]);
+                (sum, most.maximum(sum))
+            });
+            y.set([row, k.index(0)], most);
+        });
+    })
+}
+
+#[test]
+fn the_law_of_rows_finds_a_wrong_row() -> Result<()> {
+    let device = device();
+    register(&without_last(), &device)?;
+    let x = numbers(&[50, 7], &device)?;
+    let error = check_row("without_last", highest_of_first, &[&x], 0..20).unwrap_err().to_string();
+    for part in ["row `without_last`, seed ", "f32 [50, 7]", "element ", " without the row"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    // Right for small elements.
+    register_log_of_exp(&device)?;
+    let x = numbers(&[50], &device)?;
+    let error = check_row("log_of_exp", log_of_exp, &[&x], 0..40).unwrap_err().to_string();
+    assert!(error.contains("row `log_of_exp`, seed "), "{error}");
+    Ok(())
+}
+
+fn log_of_exp(x: &[Tensor]) -> Result<Tensor> {
+    Ok(x[0].exp().log().exp().log())
+}
+
+/// A row for [`log_of_exp`], whose kernel is slow with the first value of its parameter, and tells the value in the result for 101.
+fn register_log_of_exp(device: &Device) -> Result<()> {
+    let kernel = kernel::Kernel::new("log_of_exp", |k: &Lang| {
+        let n = k.size("n");
+        let x = k.input("x", [n]);
+        let y = k.output("y", [n], x.dtype());
+        let times = k.parameter("times", &[1000, 1]);
+        k.each(n, |i| {
+            let of = x.at(i);
+            let same = k.fold(k.index(times as i64), of, |value, step| {
+                value.maximum(of - step.cast(x.dtype()))
+            });
+            y.set(i, same + (of - 100.0).maximum(0.0) * times as f64);
+        });
+    });
+    device.register_row(&kernel, |result: &Operation<'_>, _| {
+        let mut of = *result;
+        for name in ["log", "exp", "log", "exp"] {
+            if of.name() != name {
+                return None;
+            }
+            of = *of.inputs().first()?;
+        }
+        (result.shape().rank() == 1).then(|| vec![of])
+    })
+}
+
+#[test]
+fn the_tuner_chooses_parameters_of_a_row() -> Result<()> {
+    if !is_alone("the_tuner_chooses_parameters_of_a_row") {
+        return Ok(());
+    }
+    let device = device();
+    register_log_of_exp(&device)?;
+    let x = [Tensor::full([100_000], 101f32, &device).contiguous()];
+    x[0].realize()?;
+    let first = || Ok::<_, zyx::Error>(log_of_exp(&x)?.to_vec::<f32>()?[0]);
+    assert_eq!(first()?, 1101.0);
+    let tuned = device.tune(Duration::from_secs(60))?;
+    let is_faster = |name| tuned.iter().any(|x| x.name == name && x.after * 2 < x.before);
+    assert!(is_faster("log_of_exp"), "{tuned:?}");
+    // A plan that was made before uses the value that was found.
+    assert_eq!(first()?, 102.0);
+    let told = log_of_exp(&x)?.explain()?.to_string();
+    assert!(told.contains("kernel log_of_exp"), "{told}");
     Ok(())
 }

@@ -53,6 +53,9 @@ pub(crate) trait Plans: Any + Send + Sync {
     /// Drops those used least recently, until so many bytes are gone or so many plans are left, and says
     /// how many went.
     fn drop_oldest(&self, bytes: usize, keep: usize) -> usize;
+
+    /// Drops all plans if rows are registered, for their kernels may have other values of parameters now.
+    fn drop_plans_of_rows(&self);
 }
 
 impl Caches {

@@ -120,7 +120,7 @@ impl Device {
         })))
     }
 
-    pub(super) fn known_litmus(&self) -> &OnceLock<Litmus> {
+    pub(crate) fn known_litmus(&self) -> &OnceLock<Litmus> {
         &self.0.litmus
     }
 

@@ -14,11 +14,11 @@ use crate::ops::BinaryOp::{Add, Max, Or};
 
 /// Groups: as many as the largest GPUs run at a time, and a power of two.
 const GROUPS: usize = 1024;
-/// Messages of each group.
-const ROUNDS: usize = 16;
-/// Reads of a message that is missing: about 1 ms at 0.7 us each. Together fewer than the loop iterations after which a
-/// driver may end a thread (2^16).
-const READS: usize = 1 << 10;
+/// Messages of each group: 2^20 of all groups.
+const ROUNDS: usize = 1024;
+/// Reads of a group, at most, of the messages of a neighbour: about 11 ms at 0.7 us each. Together fewer than the loop iterations
+/// after which a driver may end a thread (2^16).
+const READS: usize = 1 << 14;
 /// The flag of a word, above 16 bits of a message.
 const PUBLISHED: u32 = 1 << 16;
 
@@ -54,26 +54,29 @@ const NO_LATER: usize = 2;
 const REORDERED: usize = 3;
 
 fn test(k: &Lang) {
-    let words = k.scratch("words", [ROUNDS, 2, GROUPS], U32);
+    let rounds = k.size("rounds");
+    let words = k.scratch("words", [rounds, k.index(2), k.index(GROUPS as i64)], U32);
     let tickets = k.scratch("tickets", [1], U32);
     let bad = k.output_filled("bad", [4], U32, 0);
     k.groups([GROUPS], 1, |_, _| {
         let ticket = tickets.fetch(Add, 0, 1).cast(I64);
-        k.for_each(ROUNDS, |round| {
+        let left = [(); 2].map(|()| k.var(k.index(READS as i64)));
+        k.for_each(rounds, |round| {
             for word in 0..2 {
-                let [_, place] = message(ticket, round);
+                let place = place(ticket, round);
                 words.atomic(Or, [round, k.index(word), place], published(ticket, round, word));
             }
-            let last = round.eq(ROUNDS - 1);
+            let last = round.eq(rounds - 1);
             let neighbours = [
                 (NO_EARLIER, ticket - 1, ticket.gt(0)),
                 (NO_LATER, ticket + 1, last & ticket.lt(GROUPS - 1)),
             ];
-            for (number, other, exists) in neighbours {
+            for (left, (number, other, exists)) in left.iter().zip(neighbours) {
                 k.when(exists, || {
-                    let [_, place] = message(other, round);
+                    let place = place(other, round);
                     let missing = k.var(k.value(1, U32));
-                    k.for_each(READS, |_| {
+                    k.for_each(left.get(), |_| {
+                        left.set(left.get() - 1);
                         let [second, first] =
                             [1, 0].map(|word| words.at_atomic([round, k.index(word), place]));
                         k.when(second.ne(0) & first.eq(0), || bad.atomic(Max, REORDERED, 1));
@@ -92,17 +95,16 @@ fn test(k: &Lang) {
     });
 }
 
-/// The message of a ticket in a round, and its place: another order of places in each round.
-fn message<'k>(ticket: Val<'k>, round: Val<'k>) -> [Val<'k>; 2] {
+/// The place of the message of a ticket: another order of places in each round.
+fn place<'k>(ticket: Val<'k>, round: Val<'k>) -> Val<'k> {
     // Odd factors permute the numbers below a power of two; these are far apart.
-    let place = (ticket * (round * 2 + 0x9e5)) % GROUPS;
-    // All 32 bits differ from message to message (Knuth's multiplicative hash).
-    let number = (ticket * ROUNDS + round).cast(U32) * 0x9e37_79b1u32;
-    [number, place]
+    (ticket * (round * 2 + 0x9e5)) % GROUPS
 }
 
+/// A word of the message of a ticket in a round.
 fn published<'k>(ticket: Val<'k>, round: Val<'k>, word: i64) -> Val<'k> {
-    let [number, _] = message(ticket, round);
+    // All 32 bits differ from message to message (Knuth's multiplicative hash).
+    let number = (ticket * ROUNDS + round).cast(U32) * 0x9e37_79b1u32;
     ((number >> (16 * word)) & (PUBLISHED - 1)) | PUBLISHED
 }
 
@@ -151,7 +153,7 @@ impl Device {
         let litmus = match stored {
             Some(bytes) => Litmus::of(bytes.map(|byte| byte != 0)),
             None => {
-                let found = self.run_litmus(&recorded)?;
+                let found = self.run_litmus(&recorded, ROUNDS)?;
                 cache.store(&text, &found.bytes());
                 found
             }
@@ -159,9 +161,9 @@ impl Device {
         Ok(*self.known_litmus().get_or_init(|| litmus))
     }
 
-    fn run_litmus(&self, recorded: &Recorded) -> Result<Litmus> {
+    fn run_litmus(&self, recorded: &Recorded, rounds: usize) -> Result<Litmus> {
         let literal = |expr: &crate::lang::SizeExpr| {
-            expr.eval(&|_| None).expect("invariant: the kernel has no sizes") as u64
+            expr.eval(&|_| Some(rounds as i64)).expect("invariant: its only size is known") as u64
         };
         let program = self.program(recorded.kernel())?;
         let mut buffers = Vec::new();
@@ -210,7 +212,7 @@ mod tests {
         let expected = Litmus { intact: true, earlier: true, later: false, ordered: true };
         let setting = Setting { caps: device.caps().clone(), ..Setting::default() };
         let recorded = record("litmus", &setting, test).unwrap();
-        assert_eq!(device.run_litmus(&recorded).unwrap(), expected);
+        assert_eq!(device.run_litmus(&recorded, 16).unwrap(), expected);
         assert_eq!(device.litmus().unwrap(), expected);
         assert_eq!(device.progress().unwrap(), Progress::Occupancy);
     }

@@ -196,8 +196,12 @@ impl Device {
         let end = Instant::now() + budget;
         let mut all = Vec::new();
         let left = || end.saturating_duration_since(Instant::now());
+        let values = self.generation_of_values();
         for (key, call) in self.calls_to_tune() {
             self.tune_call(key, &call, &mut Clock::of(left() / SHARE), &mut all);
+        }
+        if let Some(plans) = self.plans().filter(|_| values != self.generation_of_values()) {
+            plans.drop_plans_of_rows();
         }
         while let Some((task, waiting)) = self.next_to_tune() {
             let left = left();

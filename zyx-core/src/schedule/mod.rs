@@ -350,6 +350,13 @@ pub(crate) fn explain_tensor(tensor: &Tensor, pending: bool) -> Result<Explanati
     explain::explain(&graph, device, &names_of_results(device, &graph))
 }
 
+/// Whether a row of this name stands for operations of a graph.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn uses_row(graph: &Graph, device: &Device, name: &str) -> bool {
+    let replaced = rows::replace(graph, device);
+    replaced.is_some_and(|new| new.calls.iter().any(|call| call.name() == name))
+}
+
 /// The bytes of the arena of a graph's temporaries, and the most of them that are live at once.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn arena(graph: &Graph, device: &Device) -> (usize, usize) {

@@ -95,7 +95,7 @@ pub(super) enum Sizes {
 pub(crate) struct Plan {
     /// What it computes, if it is kept.
     pub(super) graph: Option<Arc<Graph>>,
-    /// The rows that were registered when it was scheduled.
+    /// See [`PlanCache::generation_of_rows`]; that when it was scheduled.
     pub(super) rows: usize,
     pub(super) steps: Vec<Step>,
     pub(super) places: Vec<Place>,
@@ -264,7 +264,7 @@ impl Plan {
 pub(super) struct Draft {
     /// The graph with long reductions in pieces, if it has any.
     split: Option<Graph>,
-    /// The rows that were registered when it was scheduled, at least.
+    /// See [`PlanCache::generation_of_rows`]; that before it was scheduled.
     pub(super) rows: usize,
     sizes: Sizes,
     launches: Vec<Launch>,
@@ -292,7 +292,7 @@ impl Draft {
         joining: Launches,
         sizes: Sizes,
     ) -> Result<Draft> {
-        let rows = device.attachment::<PlanCache>().rows().len();
+        let rows = device.attachment::<PlanCache>().generation_of_rows(device);
         let split = super::split_reduction::split(graph, device);
         let own = split.as_ref().unwrap_or(graph);
         let items = device.attachment::<PlanCache>().schedule(own, device, sizes).items;

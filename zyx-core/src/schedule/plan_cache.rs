@@ -214,6 +214,12 @@ impl Plans for PlanCache {
         dropped.iter().for_each(|planned| planned.forget());
         dropped.len()
     }
+
+    fn drop_plans_of_rows(&self) {
+        if !self.rows().is_empty() {
+            self.drop_oldest(usize::MAX, 0);
+        }
+    }
 }
 
 impl PlanCache {
@@ -258,6 +264,14 @@ impl PlanCache {
     /// The registered rows.
     pub(super) fn rows(&self) -> Rows {
         lock(&self.rows).clone()
+    }
+
+    /// Changes whenever operations may be computed by other rows, or by rows with other values of parameters.
+    pub(super) fn generation_of_rows(&self, device: &Device) -> usize {
+        match self.rows().len() {
+            0 => 0,
+            n => n + device.generation_of_values() as usize,
+        }
     }
 
     /// Registers a row: plans made without it are dropped.
@@ -374,8 +388,8 @@ impl PlanCache {
     }
 
     /// What variants of a graph's plan have in common, if it was planned last.
-    fn draft(&self, graph: &Arc<Graph>) -> Option<Arc<Draft>> {
-        let (draft, rows) = (lock(&self.draft), self.rows().len());
+    fn draft(&self, graph: &Arc<Graph>, device: &Device) -> Option<Arc<Draft>> {
+        let (draft, rows) = (lock(&self.draft), self.generation_of_rows(device));
         let fits = |draft: &&(Arc<Graph>, Arc<Draft>)| {
             Arc::ptr_eq(&draft.0, graph) && draft.1.rows == rows
         };
@@ -402,8 +416,8 @@ impl PlanCache {
             _ => plans.insert(graph.clone(), planned.clone(), bytes),
         }
         drop(plans);
-        // A row that was registered meanwhile has found no plan to drop.
-        let rows = self.rows().len();
+        // A row that was registered or tuned meanwhile has found no plan to drop.
+        let rows = self.generation_of_rows(device);
         if planned.variants().iter().any(|plan| plan.rows != rows) {
             planned.forget();
         }
@@ -489,7 +503,7 @@ impl Planned {
         let graph = self.graph.as_ref().expect("invariant: a graph that is not kept has its plan");
         let cache = device.attachment::<PlanCache>();
         let dying = &mut |_: &[u32]| dying.clone();
-        let mut plan = match cache.draft(graph) {
+        let mut plan = match cache.draft(graph, device) {
             Some(draft) => draft.plan(graph, device, dying)?,
             None => Plan::new(graph, device, Launches::Joint, self.sizes, dying)?,
         };

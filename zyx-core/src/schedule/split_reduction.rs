@@ -66,7 +66,7 @@ pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
     let graph = numbered.as_ref().unwrap_or(graph);
     let scatters = split_scatters(graph, many_threads, ordered);
     let graph = scatters.as_ref().unwrap_or(graph);
-    let looking = single_pass_scan::prepare(graph, caps);
+    let looking = single_pass_scan::prepare(graph, device);
     let graph = looking.as_ref().unwrap_or(graph);
     let scans = split_scans(graph, threads);
     let graph = scans.as_ref().unwrap_or(graph);

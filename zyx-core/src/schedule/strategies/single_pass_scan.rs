@@ -31,6 +31,7 @@ use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Caps, Progress};
 use crate::ir::{Access, BarrierScope, Builder, LoopKind, Op, Order, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, And, Div, Eq, Le, Lt, Min, Mul, Or, Rem, Shl, Shr, Sub};
+use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::schedule::item::ScheduleItem;
 use crate::schedule::loop_body::collect_roots;
@@ -155,9 +156,14 @@ impl Tiles {
 }
 
 /// The graph in which scans that a device computes in one pass have a state; `None` if there is
-/// none.
-pub(in crate::schedule) fn prepare(graph: &Graph, caps: &Caps) -> Option<Graph> {
-    let tiles: Vec<_> = graph.ids().map(|id| Tiles::of(graph, id, caps)).collect();
+/// none. Groups wait for one another only where the device's litmus test agrees with what its driver promises.
+pub(in crate::schedule) fn prepare(graph: &Graph, device: &Device) -> Option<Graph> {
+    let of = |id| Tiles::of(graph, id, device.caps());
+    let mut tiles: Vec<Option<Tiles>> = graph.ids().map(of).collect();
+    let waits = |tiles: &Option<Tiles>| tiles.is_some_and(|tiles| !tiles.is_walked());
+    if tiles.iter().any(waits) && device.progress().ok() != Some(Progress::Occupancy) {
+        tiles.iter_mut().filter(|tiles| waits(tiles)).for_each(|tiles| *tiles = None);
+    }
     tiles.iter().find(|tiles| tiles.is_some())?;
     let mut new = graph.without_nodes();
     let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
@@ -686,7 +692,7 @@ mod tests {
     use crate::dtype::DTypeSet;
     use crate::error::Result;
     use crate::reference::Reference;
-    use crate::runtime::{Device, Optimizer, Runtime};
+    use crate::runtime::{Litmus, Optimizer, Runtime};
     use crate::tensor::Tensor;
     use crate::testing::evaluate;
 
@@ -800,14 +806,17 @@ mod tests {
 
     #[test]
     fn nobody_waits_where_that_may_take_for_ever() {
-        let waits = |progress: Progress| {
+        let waits = |progress: Progress, kept: bool| {
             let device = device(progress, Optimizer::Off);
+            let litmus = Litmus { intact: true, earlier: kept, later: false, ordered: true };
+            device.known_litmus().set(litmus).unwrap();
             let y = numbers(100_000, &device).unwrap().cumsum(0).unwrap();
             let (graph, _) = crate::graph::capture(&[&y], 0);
             let graph = crate::schedule::split_reduction::split(&graph, &device).unwrap_or(graph);
             let list = crate::schedule::kernels(&graph, &device);
             list.iter().any(crate::ir::Kernel::waits)
         };
-        assert!(waits(Progress::Occupancy) && !waits(Progress::None));
+        assert!(waits(Progress::Occupancy, true));
+        assert!(!waits(Progress::Occupancy, false) && !waits(Progress::None, true));
     }
 }
