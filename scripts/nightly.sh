@@ -47,7 +47,7 @@ step="awkward sizes"
 ZYX_ONLY=, cargo test --release -q -p zyx-tests --test floor -- --exact no_size_is_special
 # What .ci/run samples: with the emulated processors, 64-bit Arm and Windows in full.
 step="what CI samples"
-export ZYX_FULL=1
+export ZYX_FULL=1 ZYX_LIMIT=6h
 scripts/test.sh
 scripts/test-python.sh
 scripts/test-packages.sh

@@ -10,7 +10,8 @@ use examples::kernels::{
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use zyx::DType::{self, BF16, F32};
-use zyx::{Attention, Device, Result, Tensor};
+use zyx::kernel::{BinaryOp::Add, BinaryOp::Max, BinaryOp::Min, Kernel, Lang};
+use zyx::{Attention, Device, Result, ScatterReduce, Tensor};
 
 /// Best time of some calls, in microseconds.
 fn time(device: &Device, f: &dyn Fn() -> Result<Tensor>) -> Result<f64> {
@@ -61,21 +62,139 @@ fn distances(starts: &[i32], targets: &[i32], device: &Device) -> Result<Tensor>
     Tensor::from_slice(&distances, [distances.len()], device)
 }
 
-/// Breadth-first search in a graph of random edges, eight a node, beside one on the host.
-fn search(device: &Device, nodes: usize) -> Result<()> {
-    let degree = 8;
-    let starts: Vec<i32> = (0..=nodes).map(|i| (i * degree) as i32).collect();
-    // A linear congruential generator (Knuth's MMIX).
-    let mut seed = 1u64;
-    let targets = (0..nodes * degree).map(|_| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((seed >> 33) % nodes as u64) as i32
-    });
-    let targets: Vec<i32> = targets.collect();
+/// Gives the nodes that edges lead to from those at a distance the next distance; tells whether there was one.
+fn level() -> Kernel {
+    Kernel::new("level", |k: &Lang| {
+        let [nodes, edges] = k.sizes(["nodes", "edges"]);
+        let (starts, targets) = (k.input("starts", [nodes + 1]), k.input("targets", [edges]));
+        let distance = k.input("distance", [k.index(1)]);
+        let distances = k.output_from("distances", &k.input("before", [nodes]));
+        let reached = k.output_filled("reached", [1], DType::I32, 0);
+        k.each(nodes, |node| {
+            k.when(distances.at_atomic(node).eq(distance.at(0)), || {
+                k.for_each(starts.at(node)..starts.at(node + 1), |edge| {
+                    let (target, next) = (targets.at(edge), distance.at(0) + 1);
+                    k.when(distances.fetch(Min, target, next).gt(next), || {
+                        reached.atomic(Max, 0, 1);
+                    });
+                });
+            });
+        });
+    })
+}
+
+/// Breadth-first search from node 0 by a launch for each distance.
+fn by_level(starts: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    let (kernel, nodes) = (level(), starts.numel() - 1);
+    let distances: Vec<i32> = (0..nodes).map(|i| if i == 0 { 0 } else { bfs::FAR }).collect();
+    let mut distances = Tensor::from_slice(&distances, [nodes], starts.device())?;
+    for distance in 0i32.. {
+        let distance = Tensor::from_slice(&[distance], [1], starts.device())?;
+        let results = kernel.call_all(&[starts, targets, &distance, &distances])?;
+        distances = results[0].clone();
+        if results[1].item::<i32>()? == 0 {
+            break;
+        }
+    }
+    Ok(distances)
+}
+
+/// Breadth-first search in a graph, given the nodes that edges lead to from each, beside one on the host and one by levels.
+fn search(device: &Device, name: &str, edges: &[Vec<i32>]) -> Result<()> {
+    let mut starts = vec![0i32];
+    starts.extend(edges.iter().scan(0, |sum, edges| {
+        *sum += edges.len() as i32;
+        Some(*sum)
+    }));
+    let targets = edges.concat();
     let on_host = || distances(&starts, &targets, device);
     let edges = Tensor::from_slice(&targets, [targets.len()], device)?;
-    let first = Tensor::from_slice(&starts, [nodes + 1], device)?;
-    compare(device, "bfs, beside the host", &|| bfs::bfs(&first, &edges, 0), &on_host)
+    let first = Tensor::from_slice(&starts, [starts.len()], device)?;
+    let by_queue = || bfs::bfs(&first, &edges, 0);
+    let expected: Vec<i32> = on_host()?.to_vec()?;
+    for found in [by_queue()?, by_level(&first, &edges)?] {
+        assert!(found.to_vec::<i32>()? == expected, "distances differ from those of the host");
+    }
+    compare(device, &format!("bfs of {name}, host"), &by_queue, &on_host)?;
+    compare(device, &format!("bfs of {name}, levels"), &by_queue, &|| by_level(&first, &edges))
+}
+
+/// Breadth-first search in a graph of eight random edges a node, and in a square grid.
+fn searches(device: &Device, side: usize) -> Result<()> {
+    let nodes = side * side;
+    // A linear congruential generator (Knuth's MMIX).
+    let mut seed = 1u64;
+    let mut random = |_| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((seed >> 33) % nodes as u64) as i32
+    };
+    let edges: Vec<Vec<i32>> = (0..nodes).map(|_| (0..8).map(&mut random).collect()).collect();
+    search(device, "random edges", &edges)?;
+    let neighbours = |node: usize| {
+        let (row, column) = (node / side, node % side);
+        let all = [
+            (row > 0).then(|| node - side),
+            (row + 1 < side).then(|| node + side),
+            (column > 0).then(|| node - 1),
+            (column + 1 < side).then(|| node + 1),
+        ];
+        all.into_iter().flatten().map(|node| node as i32).collect()
+    };
+    let edges: Vec<Vec<i32>> = (0..nodes).map(neighbours).collect();
+    search(device, "a grid", &edges)
+}
+
+/// Sums of segments by groups that take the next segment when they are ready for it.
+fn by_tickets() -> Kernel {
+    Kernel::new("segment_sum_by_tickets", |k: &Lang| {
+        let [n, segments] = k.sizes(["n", "segments"]);
+        let x = k.input("x", [n]);
+        let starts = k.input("starts", [segments + 1]);
+        let y = k.output("y", [segments], x.dtype());
+        let queue = k.queue("segments", segments);
+        k.groups([if k.caps().has_few_threads() { 8 } else { 2048 }], 64, |g, [group]| {
+            let part = segments.div_ceil(if k.caps().has_few_threads() { 8 } else { 2048 });
+            g.each(part, |i| {
+                let segment = group * part + i;
+                k.when(segment.lt(segments), || {
+                    queue.push(segment);
+                });
+            });
+            queue.drain(g, |segment| {
+                let (first, end) = (starts.at(segment), starts.at(segment + 1));
+                y.set(segment, g.reduce(Add, first..end, |i| x.at(i)));
+            });
+        });
+    })
+}
+
+/// Sums of segments of very different lengths: a group for each, from a queue, and as a scatter.
+fn uneven(device: &Device, segments: usize) -> Result<()> {
+    // The length of segment i is in proportion to 1 / (i + 1), in an order that mixes them.
+    let order: Vec<usize> = (0..segments).map(|i| i * 7919 % segments).collect();
+    let lengths = order.iter().map(|i| 16 * segments / (i + 1));
+    let mut starts = vec![0i32];
+    starts.extend(lengths.scan(0, |sum, n| {
+        *sum += n as i32;
+        Some(*sum)
+    }));
+    let n = starts[segments] as usize;
+    let places: Vec<i32> = starts
+        .windows(2)
+        .enumerate()
+        .flat_map(|(i, x)| vec![i as i32; (x[1] - x[0]) as usize])
+        .collect();
+    let places = Tensor::from_slice(&places, [n], device)?;
+    let starts = Tensor::from_slice(&starts, [segments + 1], device)?;
+    let x = (Tensor::arange(0f32, n as f32, 1.0, device)? * 0.37).sin().contiguous();
+    let zeros = Tensor::zeros([segments], DType::F32, device);
+    Tensor::realize_all([&x, &zeros, &places, &starts])?;
+    let (by_group, by_tickets) = (segments::segment_sum(), by_tickets());
+    let by_scatter = || zeros.scatter_reduce(0, &places, &x, ScatterReduce::Sum, true);
+    let by_group = || by_group.call(&[&x, &starts]);
+    let by_tickets = || by_tickets.call(&[&x, &starts]);
+    compare(device, "uneven segments, scatter", &by_group, &by_scatter)?;
+    compare(device, "uneven segments, queue", &by_group, &by_tickets)
 }
 
 fn main() -> Result<()> {
@@ -111,7 +230,8 @@ fn measure(device: &Device) -> Result<()> {
     compare(d, "cumsum", &|| cumsum.call(&[&x]), &|| x.cumsum(1))?;
     let (row, scan) = (numbers(&[if large { 1 << 27 } else { 1 << 20 }], F32)?, scan::scan());
     compare(d, "scan of one row", &|| scan.call(&[&row]), &|| row.cumsum(0))?;
-    search(d, if large { 1 << 20 } else { 1 << 14 })?;
+    searches(d, if large { 1 << 10 } else { 1 << 7 })?;
+    uneven(d, if large { 1 << 16 } else { 1 << 12 })?;
     let (mish, heat) = (mish::mish(), heat::heat(0.2));
     compare(d, "mish", &|| mish.call(&[&x]), &|| Ok(x.mish()))?;
     compare(d, "heat, beside a copy", &|| heat.call(&[&x]), &|| x.add(1.0))?;

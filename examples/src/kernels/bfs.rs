@@ -31,10 +31,11 @@ pub fn shorten() -> Kernel {
             let part = nodes.div_ceil(groups);
             g.each(part, |i| {
                 let node = group * part + i;
-                let distance = distances.at_atomic(node);
-                k.when(node.lt(nodes) & distance.lt(FAR), || {
-                    k.for_each(starts.at(node)..starts.at(node + 1), |edge| {
-                        follow(edge, distance + 1)
+                k.when(node.lt(nodes), || {
+                    let distance = distances.at_atomic(node);
+                    k.when(distance.lt(FAR), || {
+                        let edges = starts.at(node)..starts.at(node + 1);
+                        k.for_each(edges, |edge| follow(edge, distance + 1));
                     });
                 });
             });
