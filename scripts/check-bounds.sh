@@ -64,4 +64,7 @@ bound different 0 "elements of gradients that differ"
 row schedule_1m
 bound min 2 s
 bound one_more_us 10 us
+row user_kernel
+bound value 2 us
+bound first_ms 3 ms
 exit $status

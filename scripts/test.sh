@@ -144,8 +144,8 @@ run_job() {
     echo "     Running $name ($environment $arguments): $took"
     cat "$log"
     rm "$log"
-    # The status of `timeout`, whose binary has printed the tests that ended.
-    [ $rc != 124 ] || echo "test.sh: $name took longer than ${ZYX_LIMIT-25m}"
+    # The statuses of `timeout`, whose binary has printed the tests that ended.
+    [[ $rc != 124 && $rc != 137 ]] || echo "test.sh: $name took longer than ${ZYX_LIMIT-25m}"
     [ $rc = 0 ] || echo "$name ($environment $arguments)" >>"$work/failed"
     return $rc
 }

@@ -4,6 +4,7 @@ use crate::Workload;
 use crate::inputs::Inputs;
 use crate::measure::{Report, seconds};
 use std::hint::black_box;
+use zyx::kernel::{Kernel, Lang};
 use zyx::{DType, Param, Result, Tensor};
 
 pub(crate) fn workloads() -> Vec<(&'static str, Workload)> {
@@ -13,6 +14,7 @@ pub(crate) fn workloads() -> Vec<(&'static str, Workload)> {
         ("matmul_layouts", matmul_layouts),
         ("segmented_mlp", segmented_mlp),
         ("schedule_1m", schedule_1m),
+        ("user_kernel", user_kernel),
     ]
 }
 
@@ -55,6 +57,35 @@ fn settled(
     }
     let ratio = ratio(&times);
     Ok((times, ratio))
+}
+
+/// A kernel of the program: its first call, with the record and the compilation, and how much longer further calls take than those of
+/// an operation.
+fn user_kernel(inputs: &mut Inputs) -> Result<Report> {
+    // Calls are timed in runs, since one takes about as long as a reading of the clock varies.
+    const CALLS: usize = 100;
+    let (x, y) = (inputs.normal("in0", &[1024])?, inputs.normal("in1", &[1024])?);
+    // Starts the threads of the device.
+    x.sub(&y)?.realize()?;
+    let (mut first, mut times) = (f64::INFINITY, Vec::new());
+    for round in 0..20 {
+        let kernel = Kernel::new("weighted", move |k: &Lang| {
+            let n = k.size("n");
+            let (x, y) = (k.input("x", [n]), k.input("y", [n]));
+            let sum = k.output("sum", [n], x.dtype());
+            // A program of its own in each round.
+            k.each(n, |i| sum.set(i, x.at(i) * f64::from(round) + y.at(i)));
+        });
+        let call = || kernel.call(&[&x, &y]);
+        first = first.min(seconds(|| call()?.realize())?.1);
+        let run = |call: &dyn Fn() -> Result<Tensor>| {
+            (1..CALLS).try_fold(call()?, |z, _| z.realize().and_then(|()| call()))
+        };
+        let calls = in_turn(20, &[&|| run(&call), &|| run(&|| x.add(&y))])?;
+        times.push((calls[0] - calls[1]) * 1e6 / CALLS as f64);
+    }
+    let report = Report::new("time of a kernel's call above that of an operation", "us", times);
+    Ok(report.with("first_ms", first * 1e3))
 }
 
 /// The contraction order of three operands whose subscripts and shapes were seen before.

@@ -145,15 +145,16 @@ fn searches(device: &Device, side: usize) -> Result<()> {
 }
 
 /// Sums of segments by groups that take the next segment when they are ready for it.
-fn by_tickets() -> Kernel {
-    Kernel::new("segment_sum_by_tickets", |k: &Lang| {
+fn by_queue() -> Kernel {
+    Kernel::new("segment_sum_by_queue", |k: &Lang| {
         let [n, segments] = k.sizes(["n", "segments"]);
         let x = k.input("x", [n]);
         let starts = k.input("starts", [segments + 1]);
         let y = k.output("y", [segments], x.dtype());
         let queue = k.queue("segments", segments);
-        k.groups([if k.caps().has_few_threads() { 8 } else { 2048 }], 64, |g, [group]| {
-            let part = segments.div_ceil(if k.caps().has_few_threads() { 8 } else { 2048 });
+        let groups = if k.caps().has_few_threads() { 8 } else { 2048 };
+        k.groups([groups], 64, |g, [group]| {
+            let part = segments.div_ceil(groups);
             g.each(part, |i| {
                 let segment = group * part + i;
                 k.when(segment.lt(segments), || {
@@ -170,7 +171,7 @@ fn by_tickets() -> Kernel {
 
 /// Sums of segments of very different lengths: a group for each, from a queue, and as a scatter.
 fn uneven(device: &Device, segments: usize) -> Result<()> {
-    // The length of segment i is in proportion to 1 / (i + 1), in an order that mixes them.
+    // Lengths are in proportion to 1, 1/2, 1/3 and so on, in an order that mixes them.
     let order: Vec<usize> = (0..segments).map(|i| i * 7919 % segments).collect();
     let lengths = order.iter().map(|i| 16 * segments / (i + 1));
     let mut starts = vec![0i32];
@@ -187,14 +188,14 @@ fn uneven(device: &Device, segments: usize) -> Result<()> {
     let places = Tensor::from_slice(&places, [n], device)?;
     let starts = Tensor::from_slice(&starts, [segments + 1], device)?;
     let x = (Tensor::arange(0f32, n as f32, 1.0, device)? * 0.37).sin().contiguous();
-    let zeros = Tensor::zeros([segments], DType::F32, device);
+    let zeros = Tensor::zeros([segments], F32, device);
     Tensor::realize_all([&x, &zeros, &places, &starts])?;
-    let (by_group, by_tickets) = (segments::segment_sum(), by_tickets());
+    let (by_group, by_queue) = (segments::segment_sum(), by_queue());
     let by_scatter = || zeros.scatter_reduce(0, &places, &x, ScatterReduce::Sum, true);
     let by_group = || by_group.call(&[&x, &starts]);
-    let by_tickets = || by_tickets.call(&[&x, &starts]);
+    let by_queue = || by_queue.call(&[&x, &starts]);
     compare(device, "uneven segments, scatter", &by_group, &by_scatter)?;
-    compare(device, "uneven segments, queue", &by_group, &by_tickets)
+    compare(device, "uneven segments, queue", &by_group, &by_queue)
 }
 
 fn main() -> Result<()> {

@@ -1,83 +1,20 @@
-//! `Kernel::with_raw` by SPIR-V on Vulkan, and its refusals. The conformance suite has the case
-//! `kernels::code_of_one_backend` for OpenCL C, WGSL and CUDA C.
+//! What `Kernel::with_raw` refuses, by SPIR-V on Vulkan. The conformance suite runs code in every language (`kernels::code_of_one_backend`).
 
 use zyx_backend_vulkan::Vulkan;
 use zyx_core::hal::{Language, RawSource};
 use zyx_core::ir::Access;
-use zyx_core::kernel::{Kernel, Lang, RawLaunch, Val};
-use zyx_core::{DType, Device, Error, Jit, Result, Runtime, Scalar, Tensor};
-use zyx_tests::device::raw::sources::{THREADS, axpy, broken, kernel};
+use zyx_core::kernel::{Kernel, RawLaunch, Val};
+use zyx_core::{DType, Device, Error, Result, Runtime, Scalar, Tensor};
+use zyx_tests::device::raw::sources::{axpy, broken, kernel, with_code, with_launch};
 
 fn device(test: &str) -> Option<Device> {
     zyx_tests::harness::device("vulkan", test, |runtime| runtime.register(Vulkan::default()))
-}
-
-/// The portable kernel gives `2 x`. `axpy` with a factor of 3 begins with `y = x` and gives `4 x`.
-fn with_code(source: RawSource) -> Kernel {
-    with_launch(source, |size| {
-        let n = size("n") as u32;
-        RawLaunch {
-            groups: [n.div_ceil(THREADS), 1, 1],
-            scalars: vec![Scalar::from(3f32), Scalar::from(n)],
-        }
-    })
-}
-
-fn with_launch(
-    source: RawSource,
-    launch: impl Fn(&dyn Fn(&str) -> usize) -> RawLaunch + Send + Sync + 'static,
-) -> Kernel {
-    let portable = Kernel::new("portable", |k: &Lang| {
-        let n = k.size("n");
-        let x = k.input("x", [n]);
-        let y = k.output_from("y", &x);
-        k.each(n, |i| y.set(i, y.at(i) + y.at(i)));
-    });
-    portable.with_raw(kernel(source), launch)
 }
 
 /// Small integers, of which results are exact.
 fn numbers(n: usize, device: &Device) -> Result<(Tensor, Vec<f32>)> {
     let x: Vec<f32> = (0..n).map(|i| (i * 7 % 23) as f32 - 11.0).collect();
     Ok((Tensor::from_slice(&x, [n], device)?, x))
-}
-
-#[test]
-fn modules_run_in_the_place_of_the_portable_kernel() -> Result<()> {
-    let Some(device) = device("modules_run_in_the_place_of_the_portable_kernel") else {
-        return Ok(());
-    };
-    let module = with_code(axpy(Language::SpirV));
-    let jit = {
-        let module = module.clone();
-        Jit::new(move |x: &[Tensor]| Ok(vec![module.call(&[&x[0]])?.sub(1.0)?]))
-    };
-    for n in [1, 63, 64, 65, 1000] {
-        let (x, values) = numbers(n, &device)?;
-        let expected: Vec<f32> = values.iter().map(|x| 8.0 * (x + 1.0)).collect();
-        // Between other operations, and again by the plan that is kept.
-        for _ in 0..2 {
-            let y = module.call(&[&x.add(1.0)?])?.mul(2.0)?;
-            assert_eq!(y.to_vec::<f32>()?, expected, "{n}");
-        }
-        let expected: Vec<f32> = values.iter().map(|x| 4.0 * x - 1.0).collect();
-        assert_eq!(jit.call(&[&x])?[0].to_vec::<f32>()?, expected, "{n}");
-    }
-    Ok(())
-}
-
-#[test]
-fn code_in_a_language_of_other_devices_is_left_alone() -> Result<()> {
-    let Some(device) = device("code_in_a_language_of_other_devices_is_left_alone") else {
-        return Ok(());
-    };
-    let (x, values) = numbers(70, &device)?;
-    let expected: Vec<f32> = values.iter().map(|x| 2.0 * x).collect();
-    for language in [Language::CudaC, Language::Ptx, Language::OpenClC, Language::Wgsl] {
-        let found = with_code(axpy(language)).call(&[&x])?.to_vec::<f32>()?;
-        assert_eq!(found, expected, "{language}");
-    }
-    Ok(())
 }
 
 #[test]

@@ -47,8 +47,8 @@ pub(crate) fn values(graph: &Graph, bindings: &Bindings) -> Result<Vec<Vec<Scala
 /// row gives the values that the `operations` have without it. Call it for several shapes, with a device of its own.
 ///
 /// Of each input a seed chooses floats that are ordinary, multiples of an eighth, half of them zeros, or large, of both signs;
-/// integers and booleans are those of the tensor in another order. Floats may differ by the rounding of `n` terms in any order,
-/// `8 + 2 √n` units in the last place of the largest input or result; `n` is the number of elements of the largest input.
+/// integers and booleans are those of the tensor. Floats may differ by the rounding of `n` terms in any order,
+/// `8 + 2 √n` units in the last place of the largest float among inputs and results; `n` is the number of elements of the largest input.
 ///
 /// # Errors
 /// [`Error::Argument`] with the seed and the first element that differs, or if the row does not apply; and as for the operations.
@@ -79,10 +79,10 @@ pub fn check_row(
         let expected = values(&graph, &bindings)?.remove(0);
         y.realize()?;
         let found = evaluate(&[&y])?.remove(0);
-        let floats = inputs.iter().chain([&y]).filter(|x| x.dtype().is_float());
-        let unit = floats.map(unit_in_last_place).fold(0.0, f64::max);
+        let floats: Vec<&Tensor> = inputs.iter().filter(|x| x.dtype().is_float()).collect();
+        let unit = floats.iter().chain([&&y]).map(|x| unit_in_last_place(x)).fold(0.0, f64::max);
         let terms = inputs.iter().map(Tensor::numel).max().unwrap_or(1) as f64;
-        let known = evaluate(&inputs.iter().collect::<Vec<_>>())?.into_iter().flatten();
+        let known = evaluate(&floats)?.into_iter().flatten();
         let sizes = known.chain(expected.iter().copied()).map(|x| x.to_f64().abs());
         let largest = sizes.filter(|x| x.is_finite()).fold(0.0, f64::max);
         let margin = unit * (8.0 + 2.0 * terms.sqrt()) * largest;
@@ -108,14 +108,16 @@ fn unit_in_last_place(x: &Tensor) -> f64 {
     unit
 }
 
-/// Random elements with the dtype, shape and device of a tensor; see [`check_row`].
+/// Random floats with the dtype, shape and device of a tensor, or the tensor itself; see [`check_row`].
 fn random_like(x: &Tensor, rng: &mut Rng) -> Result<Tensor> {
-    let (dtype, known, kind) = (x.dtype(), evaluate(&[x])?.remove(0), rng.below(4));
-    let mut bytes = Vec::with_capacity(known.len() * dtype.size());
-    for _ in 0..known.len() {
+    let (dtype, kind) = (x.dtype(), rng.below(4));
+    if !dtype.is_float() {
+        return Ok(x.clone());
+    }
+    let mut bytes = Vec::with_capacity(x.numel() * dtype.size());
+    for _ in 0..x.numel() {
         let eighth = rng.below(129) as f64 / 8.0 - 8.0;
         let element = match kind {
-            _ if !dtype.is_float() => known[rng.below(known.len())],
             0 => Scalar::from_f64(dtype, eighth),
             1 => Scalar::from_f64(dtype, rng.below(1 << 20) as f64 / 262_144.0 - 2.0),
             2 => Scalar::from_f64(dtype, if rng.below(2) == 0 { 0.0 } else { eighth }),

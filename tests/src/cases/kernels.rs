@@ -1,9 +1,8 @@
 //! The kernels of the examples, which are written as programs write theirs: on every device, in every float dtype, at sizes that no
 //! tile divides, against the methods of tensors in `f64` on the device that evaluates graphs.
 
-use crate::zyx_core::kernel::{
-    Access, BinaryOp, Kernel, Lang, Language, RawKernel, RawLaunch, RawParam, RawSource,
-};
+use crate::device::raw::sources::{self, LANGUAGES};
+use crate::zyx_core::kernel::{BinaryOp, Kernel, Lang};
 use crate::{Array, Val};
 use std::sync::LazyLock;
 use zyx_core::{DType, Device, Error, Jit, Result, Runtime, Tensor};
@@ -565,75 +564,35 @@ pub fn loops_of_many_iterations(device: &Device) {
     check().unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// `y = x + 1` where the code of a backend runs, `y = x` elsewhere: so results tell which did.
+/// Code in each language runs in the place of the portable kernel on devices that have the language, alone: results tell.
 pub fn code_of_one_backend(device: &Device) {
-    const CODES: [(Language, &str); 3] = [
-        (
-            Language::CudaC,
-            r#"extern "C" __global__ void plus(const float *x, float *y, unsigned n) {
-                unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-                if (i < n) y[i] = x[i] + 1;
-            }"#,
-        ),
-        (
-            Language::OpenClC,
-            "__kernel void plus(__global float *x, ulong x0, __global float *y, ulong y0, uint n) {
-                uint i = get_global_id(0);
-                if (i < n) y[y0 + i] = x[x0 + i] + 1;
-            }",
-        ),
-        (
-            Language::Wgsl,
-            "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
-            @group(0) @binding(1) var<storage, read_write> y: array<f32>;
-            @group(0) @binding(2) var<uniform> scalars: vec4<u32>;
-            @compute @workgroup_size(64)
-            fn plus(@builtin(global_invocation_id) id: vec3<u32>) {
-                if id.x < scalars.y { y[id.x] = x[id.x] + 1.0; }
-            }",
-        ),
-    ];
     let check = || -> Result<()> {
-        let mut kernel = Kernel::new("same", |k: &Lang| {
-            let n = k.size("n");
-            let x = k.input("x", [n]);
-            let y = k.output("y", [n], x.dtype());
-            k.each(n, |i| y.set(i, x.at(i)));
-        });
-        for (language, code) in CODES {
-            let params = [Access::Read, Access::Write];
-            let source = RawSource {
-                name: "plus".to_owned(),
-                language,
-                code: code.as_bytes().into(),
-                params: params.map(|access| RawParam::new(DType::F32, access)).into(),
-                vars: vec![DType::U32],
-                threads: [64, 1, 1],
-                shared_bytes: 0,
+        for language in LANGUAGES {
+            let kernel = sources::with_code(sources::axpy(language));
+            let jit = {
+                let kernel = kernel.clone();
+                Jit::new(move |x: &[Tensor]| Ok(vec![kernel.call(&[&x[0]])?.sub(1.0)?]))
             };
-            // SAFETY: the codes access elements below `n`, the length of both buffers.
-            #[expect(unsafe_code, reason = "the promise about the codes above")]
-            let raw = unsafe { RawKernel::new(source) };
-            kernel = kernel.with_raw(raw, |size| {
-                let n = size("n") as u32;
-                RawLaunch { groups: [n.div_ceil(64), 1, 1], scalars: vec![n.into()] }
-            });
-        }
-        let has = device.raw_languages().iter().any(|known| CODES.iter().any(|x| x.0 == *known));
-        let by = if has { 1.0 } else { 0.0 };
-        for n in [1usize, 63, 1000] {
-            let x = numbers(&[n], DType::F32, device)?;
-            let expected = x.add(by)?.mul(2.0)?.to_vec::<f32>()?;
-            // Between other operations, twice: the plan is played again.
-            for _ in 0..2 {
-                let y = kernel.call(&[&x.mul(1.0)?])?.mul(2.0)?;
-                assert_eq!(y.to_vec::<f32>()?, expected, "{n}");
+            let has = device.raw_languages().contains(&language);
+            let factor = if has { 4.0 } else { 2.0 };
+            for n in [1usize, 63, 64, 65, 1000] {
+                // Small integers, of which results are exact.
+                let x: Vec<f32> = (0..n).map(|i| (i * 7 % 23) as f32 - 11.0).collect();
+                let expected: Vec<f32> = x.iter().map(|x| factor * (x + 1.0) * 2.0).collect();
+                let x = Tensor::from_slice(&x, [n], device)?;
+                // Between other operations, twice: the plan is played again.
+                for _ in 0..2 {
+                    let y = kernel.call(&[&x.add(1.0)?])?.mul(2.0)?;
+                    assert_eq!(y.to_vec::<f32>()?, expected, "{language}, {n}");
+                }
+                let expected = x.mul(factor)?.sub(1.0)?.to_vec::<f32>()?;
+                assert_eq!(jit.call(&[&x])?[0].to_vec::<f32>()?, expected, "{language}, {n}");
             }
-        }
-        let other = numbers(&[3], DType::F64, device);
-        if let (true, Ok(x)) = (has, other) {
-            let error = kernel.call(&[&x]).expect_err("it is wrong").to_string();
-            assert!(error.contains("declares other buffers"), "{error}");
+            let other = numbers(&[3], DType::F64, device);
+            if let (true, Ok(x)) = (has, other) {
+                let error = kernel.call(&[&x]).expect_err("it is wrong").to_string();
+                assert!(error.contains("declares other buffers"), "{error}");
+            }
         }
         Ok(())
     };

@@ -125,6 +125,10 @@ impl Origin {
 
 /// A name that is kept until the program ends; `None` if there are as many names as numbers of origins.
 fn kept_name(name: &str) -> Option<&'static str> {
+    let known = ORIGINS.read().unwrap_or_else(PoisonError::into_inner).kernels.get(name).copied();
+    if known.is_some() {
+        return known;
+    }
     let kernels = &mut ORIGINS.write().unwrap_or_else(PoisonError::into_inner).kernels;
     if !kernels.contains(name) && kernels.len() < usize::from(u16::MAX) {
         kernels.insert(Box::leak(name.into()));
@@ -169,8 +173,11 @@ impl Attributed {
     /// Operations compute the gradient of another one; of data, they belong to what they belonged to before.
     pub(crate) fn to_gradient(of: Origin) -> Attributed {
         let before = SCOPE.get();
-        let line = of.line().map(|(line, _)| line).or(before.line);
-        SCOPE.set(Scope { line, kernel: of.kernel().or(before.kernel), gradient: true });
+        let (line, kernel) = match of.line() {
+            Some((line, _)) => (Some(line), of.kernel()),
+            None => (before.line, before.kernel),
+        };
+        SCOPE.set(Scope { line, kernel, gradient: true });
         Attributed { before }
     }
 }

@@ -167,7 +167,16 @@ impl Device {
                 Arg::Scalar(bits) => Arg::Scalar(bits),
             })
             .collect();
-        let whole = Command { program, args: &args, after: &[] };
+        self.run_raw(program, &args)
+    }
+
+    /// As [`Device::run_timed`], with blocks of memory that the caller took.
+    pub(super) fn run_raw(
+        &self,
+        program: &Program,
+        args: &[Arg<'_, RawBuffer>],
+    ) -> Result<std::time::Duration> {
+        let whole = Command { program, args, after: &[] };
         let mut time = std::time::Duration::ZERO;
         for args in part_arguments(&whole) {
             let part = Command { args: args.as_deref().unwrap_or(whole.args), ..whole };

@@ -163,6 +163,9 @@ impl Device {
         };
         drop(state);
         self.tuner().values_generation.fetch_add(1, Relaxed);
+        if let Some(plans) = self.plans() {
+            plans.drop_plans_of_rows();
+        }
         self.tune_in_background();
     }
 

@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::graph::{Graph, KeptNode, Node, NodeId, axes_of};
 use crate::hal::Call;
 use crate::ir::Access;
-use crate::origin::Origin;
+use crate::origin::Place;
 use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -369,6 +369,9 @@ struct Explainer<'a> {
     sources: RefCell<Sources>,
 }
 
+/// The line of a call with whether the operation computes a gradient of it, and the elementwise kernel that was called.
+type Called = (Option<(Place, bool)>, Option<&'static str>);
+
 impl Explainer<'_> {
     fn kernel(
         &self,
@@ -463,40 +466,41 @@ impl Explainer<'_> {
 
     /// The calls that nodes of a group come from.
     fn calls(&self, group: usize, ids: &[NodeId]) -> Vec<CallNote> {
-        let call = |origin: Origin| (origin.line(), origin.kernel());
-        let mut calls: Vec<(Origin, Vec<NodeId>)> = Vec::new();
+        let mut calls: Vec<(Called, Vec<NodeId>)> = Vec::new();
         for &id in ids {
-            let origin = self.graph.origins.of(id);
-            match calls.iter_mut().find(|known| call(known.0) == call(origin)) {
+            let called = self.called(id);
+            match calls.iter_mut().find(|known| known.0 == called) {
                 Some(known) => known.1.push(id),
-                None => calls.push((origin, vec![id])),
+                None => calls.push((called, vec![id])),
             }
         }
-        if calls.iter().all(|call| call.0.line().is_none()) {
+        if calls.iter().all(|((line, _), _)| line.is_none()) {
             return Vec::new();
         }
-        let note = |(origin, ids): (Origin, Vec<NodeId>)| {
-            let line = origin.line();
-            CallNote {
-                name: self.called(origin),
-                line: line.map(|(place, _)| format!("{}:{}", place.file(), place.line())),
-                is_gradient: line.is_some_and(|line| line.1),
-                operations: count(&ids, |id| self.op_of(group, id)),
-            }
+        let note = |(called, ids): (Called, Vec<NodeId>)| CallNote {
+            name: self.name_of(called),
+            line: called.0.map(|(place, _)| format!("{}:{}", place.file(), place.line())),
+            is_gradient: called.0.is_some_and(|line| line.1),
+            operations: count(&ids, |id| self.op_of(group, id)),
         };
         calls.into_iter().map(note).collect()
     }
 
+    fn called(&self, id: NodeId) -> Called {
+        let origin = self.graph.origins.of(id);
+        (origin.line(), origin.kernel())
+    }
+
     /// The elementwise kernel or the method that was called.
-    fn called(&self, origin: Origin) -> Option<String> {
-        let method = || self.sources.borrow_mut().called(origin.line()?.0);
-        origin.kernel().map(str::to_owned).or_else(method)
+    fn name_of(&self, (line, kernel): Called) -> Option<String> {
+        let method = || self.sources.borrow_mut().called(line?.0);
+        kernel.map(str::to_owned).or_else(method)
     }
 
     /// The call that a node comes from.
     fn call(&self, id: NodeId) -> Option<String> {
-        let origin = self.graph.origins.of(id);
-        let (name, (_, gradient)) = (self.called(origin)?, origin.line()?);
+        let called = self.called(id);
+        let (name, (_, gradient)) = (self.name_of(called)?, called.0?);
         Some(if gradient { format!("gradient of {name}") } else { name })
     }
 

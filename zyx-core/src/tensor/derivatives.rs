@@ -217,7 +217,7 @@ const STEP_F64: f64 = 2e-3;
 const STEP_F32: f64 = 2e-2;
 
 /// Roundings of the result, in units of its norm times the epsilon of its dtype, that may be in a difference quotient: four
-/// values of the function, weighted by up to 8/3, whose operations round several times each.
+/// values of the function, whose weights add up to 3 and whose operations round several times each.
 const QUOTIENT_ROUNDINGS: f64 = 16.0;
 
 /// Describes the first component of a gradient that differs from its difference quotient; `None` if all agree

@@ -352,8 +352,11 @@ impl<'k> Array<'k> {
                 old
             })
         };
+        if !self.is_shared() {
+            return emit();
+        }
         if wanted {
-            return Group { k: self.k }.tell(self.dtype(), emit);
+            return Group { k: self.k }.from_first_thread(self.dtype(), emit);
         }
         self.by_one_thread(|| _ = emit());
         value
@@ -362,7 +365,7 @@ impl<'k> Array<'k> {
     /// Runs the body by one thread of a group that does something together, if all see what is stored.
     fn by_one_thread(&self, body: impl FnOnce()) {
         if self.is_shared() && self.k.is_uniform() {
-            return Group { k: self.k }.by_first("set", body);
+            return Group { k: self.k }.in_first_thread("set", body);
         }
         body();
     }

@@ -119,7 +119,8 @@ impl Lang {
     #[inline(never)]
     fn open_for<'k>(&'k self, (first, len): Numbers<'k>) -> Val<'k> {
         self.primitive(|| {
-            self.meet_at_end();
+            self.barrier_at_end();
+            self.enter();
             let counter = self.open_loop(LoopKind::Serial, 0, len);
             if first.literal().is_some_and(|x| x.to_i64() == 0) { counter } else { first + counter }
         })
@@ -130,8 +131,9 @@ impl Lang {
     #[inline(never)]
     fn close_region(&self) {
         self.primitive(|| {
-            self.meet_at_end();
+            self.barrier_at_end();
             self.close();
+            self.leave();
         });
     }
 
@@ -177,7 +179,8 @@ impl Lang {
             return false;
         }
         self.primitive(|| {
-            self.meet_at_end();
+            self.barrier_at_end();
+            self.enter();
             if self.is_uniform() && !self.caps().branched_barriers {
                 // Barriers may stand in the body, and the driver has none in a branch.
                 let times = condition.cast(DType::I64);
@@ -194,6 +197,7 @@ impl Lang {
     pub fn break_if<'k>(&'k self, condition: Val<'k>) {
         if self.is_bool(condition) {
             self.emit(|s| s.b.break_if(condition.value));
+            self.leave_early();
         }
     }
 

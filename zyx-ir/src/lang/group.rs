@@ -56,6 +56,8 @@ pub(super) struct Threads {
     alone: bool,
     /// Accesses of shared storage since the last barrier.
     touched: Touched,
+    /// Of each open loop or condition, those of threads that leave it by a break.
+    left: Vec<Touched>,
     /// Shared storage of primitives that was given back.
     free: Vec<Value>,
 }
@@ -142,13 +144,15 @@ impl Lang {
         let groups = self.derived(total.div_ceil(threads), "the number of iterations").1;
         self.in_groups(&[groups], threads, |group| {
             let number = group[0] * threads + Group { k: self }.thread();
-            let element = || {
+            if let Some(threads) = &mut self.state.borrow_mut().threads {
+                threads.alone = true;
+            }
+            self.inside(number.lt(total), || {
                 // A bound lets the pass `narrow` divide in 32 bits.
                 let bounded = || number.minimum(total.maximum(1) - 1);
                 let number = if extents.len() > 1 { bounded() } else { number };
                 body(&self.digits(number, extents));
-            };
-            self.alone(|| self.inside(number.lt(total), element));
+            });
         });
     }
 
@@ -246,7 +250,7 @@ impl Lang {
         body(&at);
         let turns = most.iter().flatten().count();
         if turns > 0 {
-            self.meet_at_end();
+            self.barrier_at_end();
         }
         for _ in 0..turns + 1 + extents.len() {
             self.close();
@@ -282,7 +286,7 @@ impl Lang {
         if !array.is_shared() || array.access() != Access::ReadWrite {
             return;
         }
-        self.meet_if(|before| before.conflicts(touched));
+        self.barrier_if(|before| before.conflicts(touched));
         if let Some(threads) = &mut self.state.borrow_mut().threads {
             threads.touched = threads.touched.and(touched);
         }
@@ -299,7 +303,7 @@ impl Lang {
     /// A barrier, where all threads of the group arrive before any goes on, if accesses of shared storage since the last one need
     /// it; gives both.
     #[track_caller]
-    fn meet_if(&self, is_needed: impl FnOnce(Touched) -> bool) -> Option<(Touched, Value)> {
+    fn barrier_if(&self, is_needed: impl FnOnce(Touched) -> bool) -> Option<(Touched, Value)> {
         let touched = self.state.borrow_mut().group()?.touched;
         if !is_needed(touched) {
             return None;
@@ -310,8 +314,31 @@ impl Lang {
     }
 
     /// A barrier if shared storage was touched: at the end of a body that runs again.
-    pub(super) fn meet_at_end(&self) {
-        self.meet_if(Touched::is_any);
+    pub(super) fn barrier_at_end(&self) {
+        self.barrier_if(Touched::is_any);
+    }
+
+    /// Begins a loop or condition.
+    pub(super) fn enter(&self) {
+        if let Some(threads) = &mut self.state.borrow_mut().threads {
+            threads.left.push(Touched::default());
+        }
+    }
+
+    /// Notes that threads leave the innermost loop before the barrier at its end.
+    pub(super) fn leave_early(&self) {
+        if let Some(Threads { touched, left, .. }) = &mut self.state.borrow_mut().threads
+            && let Some(left) = left.last_mut()
+        {
+            *left = left.and(*touched);
+        }
+    }
+
+    /// Ends a loop or condition.
+    pub(super) fn leave(&self) {
+        if let Some(Threads { touched, left, .. }) = &mut self.state.borrow_mut().threads {
+            *touched = touched.and(left.pop().unwrap_or_default());
+        }
     }
 
     /// Whether what follows is done by all threads of a group together.
@@ -393,7 +420,7 @@ impl<'k> Group<'k> {
     /// Records what threads do each for itself: with a barrier before it where shared storage was touched.
     pub(super) fn phase<R>(self, what: &str, body: impl FnOnce() -> R) -> R {
         self.is_whole(what);
-        let before = self.k.meet_if(Touched::is_any);
+        let before = self.k.barrier_if(Touched::is_any);
         let result = self.k.alone(body);
         self.end_phase(before);
         result
@@ -444,14 +471,15 @@ impl<'k> Group<'k> {
         });
     }
 
-    /// Runs the body in one thread of the group: the first.
+    /// Runs the body in one thread of the group: the first. A variable that it sets is set for that thread; [`Group::broadcast`] gives a
+    /// value to all.
     #[track_caller]
     pub fn elect(self, body: impl FnOnce()) {
-        self.k.primitive(|| self.by_first("elect", || self.k.of_program(body)));
+        self.k.primitive(|| self.in_first_thread("elect", || self.k.of_program(body)));
     }
 
     /// A phase of the first thread alone.
-    pub(super) fn by_first(self, what: &str, body: impl FnOnce()) {
+    pub(super) fn in_first_thread(self, what: &str, body: impl FnOnce()) {
         self.phase(what, || match self.number() {
             Some(number) => self.k.inside(number.eq(0), body),
             None => body(),
@@ -482,16 +510,16 @@ impl<'k> Group<'k> {
     #[track_caller]
     pub fn broadcast(self, dtype: DType, value: impl FnOnce() -> Val<'k>) -> Val<'k> {
         self.is_whole("broadcast");
-        self.k.primitive(|| self.tell(dtype, || self.k.of_program(value).cast(dtype)))
+        self.k.primitive(|| self.from_first_thread(dtype, || self.k.of_program(value).cast(dtype)))
     }
 
     /// The value that the first thread finds, for all threads of a group that does something together.
-    pub(super) fn tell(self, dtype: DType, find: impl FnOnce() -> Val<'k>) -> Val<'k> {
+    pub(super) fn from_first_thread(self, dtype: DType, find: impl FnOnce() -> Val<'k>) -> Val<'k> {
         if !self.k.is_uniform() {
             return self.k.alone(find);
         }
         let told = self.scratch(&[1], dtype);
-        self.by_first("broadcast", || told.set(0, find()));
+        self.in_first_thread("broadcast", || told.set(0, find()));
         let value = told.at(0);
         self.give_back(&told);
         value
@@ -500,6 +528,10 @@ impl<'k> Group<'k> {
     /// Copies an array, as a tile of an argument, to another one with its extents: into shared storage, or out of it.
     #[track_caller]
     pub fn copy(self, from: &Array<'k>, to: &Array<'k>) {
+        let extents = |x: &Array<'k>| x.shape().into_iter().map(Val::literal).collect::<Vec<_>>();
+        if extents(from) != extents(to) {
+            return self.k.fail("`copy` needs two arrays of the same extents");
+        }
         let copy = |at: &[Val<'k>]| to.set(at, from.at(at));
         self.k.primitive(|| self.phase("copy", || self.spread(&to.shape(), copy)));
     }

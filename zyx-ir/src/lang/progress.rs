@@ -148,7 +148,7 @@ impl<'k> LookBack<'k> {
     pub(super) fn publish(&self, group: Group<'k>, kind: i64, tile: Val<'k>, sum: Val<'k>) {
         let (k, width) = (self.k, self.handle.bits);
         let bits = sum.bitcast(width);
-        group.by_first("look_back", || {
+        group.in_first_thread("look_back", || {
             for word in 0..width.bits() / HALF {
                 let half = ((bits >> (word * HALF)) & (PUBLISHED - 1)).cast(DType::U32);
                 let at = [k.index(kind), k.index(word as i64), tile];
@@ -176,7 +176,7 @@ impl<'k> LookBack<'k> {
         // in branches by.
         let step = group.shared([2], DType::I32);
         let go_to = |first: Val<'k>, worst: Val<'k>| {
-            group.by_first("look_back", || {
+            group.in_first_thread("look_back", || {
                 step.set(0, first.cast(DType::I32));
                 step.set(1, worst);
             });
@@ -277,7 +277,7 @@ impl<'k> Queue<'k> {
             });
             is_kept.get()
         };
-        k.primitive(|| Group { k }.tell(DType::Bool, push))
+        k.primitive(|| Group { k }.from_first_thread(DType::Bool, push))
     }
 
     /// Takes the next slot, whether or not there is an item yet; gives the item, or -1.
@@ -312,7 +312,7 @@ impl<'k> Queue<'k> {
             });
             item.get()
         };
-        k.primitive(|| group.tell(DType::I32, pop).cast(DType::I64))
+        k.primitive(|| group.from_first_thread(DType::I32, pop).cast(DType::I64))
     }
 
     /// Takes items until there are none, and runs the body for each by the whole group. The body may push further ones.

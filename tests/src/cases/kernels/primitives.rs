@@ -8,8 +8,7 @@ fn threads(k: &Lang) -> usize {
     if k.caps().multiprocessors() > 0 { 64 } else { 4 }
 }
 
-/// `n` values of each group, transposed and shifted: as many as a subgroup may have threads, and more than the group has. Then values
-/// that one thread finds for all.
+/// `n` values of each group, transposed and shifted: as many as a subgroup may have threads, and more than the group has.
 pub(super) fn exchanges(device: &Device) -> Result<()> {
     for [rows, cols] in [[2, 2], [24, 10]] {
         let n = rows * cols;

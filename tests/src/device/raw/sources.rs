@@ -1,8 +1,9 @@
 //! Kernels written in each language, with their declarations.
 
-use zyx_core::DType;
 use zyx_core::hal::{Language, RawKernel, RawParam, RawSource};
 use zyx_core::ir::Access;
+use zyx_core::kernel::{Kernel, Lang, RawLaunch};
+use zyx_core::{DType, Scalar};
 
 /// All languages.
 pub const LANGUAGES: [Language; 5] =
@@ -98,7 +99,32 @@ pub fn axpy(language: Language) -> RawSource {
     source("axpy", language, &code, &[Access::Read, Access::ReadWrite], &[DType::F32, DType::U32])
 }
 
-/// The same with code that does not compile: a word on line [`BROKEN_LINE`] of a text, an
+/// A portable kernel that gives `2 x`, with code in its place. `axpy` with a factor of 3 begins with `y = x` and gives `4 x`.
+pub fn with_code(source: RawSource) -> Kernel {
+    with_launch(source, |size| {
+        let n = size("n") as u32;
+        RawLaunch {
+            groups: [n.div_ceil(THREADS), 1, 1],
+            scalars: vec![Scalar::from(3f32), Scalar::from(n)],
+        }
+    })
+}
+
+/// The same with another launch.
+pub fn with_launch(
+    source: RawSource,
+    launch: impl Fn(&dyn Fn(&str) -> usize) -> RawLaunch + Send + Sync + 'static,
+) -> Kernel {
+    let portable = Kernel::new("portable", |k: &Lang| {
+        let n = k.size("n");
+        let x = k.input("x", [n]);
+        let y = k.output_from("y", &x);
+        k.each(n, |i| y.set(i, y.at(i) + y.at(i)));
+    });
+    portable.with_raw(kernel(source), launch)
+}
+
+/// `axpy` with code that does not compile: a word on line [`BROKEN_LINE`] of a text, an
 /// instruction of a module that is cut off.
 pub fn broken(language: Language) -> RawSource {
     let whole = axpy(language);

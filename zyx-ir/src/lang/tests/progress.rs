@@ -223,6 +223,44 @@ fn an_item_for_a_slot_that_was_taken_goes_to_another() {
     }
 }
 
+/// Threads leave a loop early while others still read what comes after it overwrites.
+#[test]
+fn loops_are_left_together() {
+    for caps in devices() {
+        let recorded = record("twice", &setting(&caps, &[DType::I32]), |k: &Lang| {
+            let n = k.size("n");
+            let (x, y) = (k.input("x", [n]), k.output("y", [4], DType::I32));
+            let queues = ["first", "second"].map(|name| k.queue(name, n));
+            k.groups([1], THREADS, |g, _| {
+                let shared = g.shared([1], DType::I32);
+                let last = k.var(k.value(0, DType::I32));
+                k.for_each(n, |i| {
+                    g.elect(|| shared.set(0, x.at(i)));
+                    last.set(shared.at(0));
+                    k.break_if(last.get().gt(2));
+                });
+                g.elect(|| shared.set(0, 7));
+                y.set(0, last.get());
+                y.set(1, shared.at(0));
+                for (queue, at) in queues.iter().zip(2..) {
+                    k.for_each(n, |i| {
+                        queue.push(x.at(i));
+                    });
+                    let total = k.var(k.value(0, DType::I32));
+                    queue.drain(g, |item| total.set(total.get() + item.cast(DType::I32)));
+                    let total = g.broadcast(DType::I32, || total.get());
+                    y.set(at, total);
+                }
+            });
+        })
+        .unwrap();
+        for seed in 0..20 {
+            let found = run(&recorded, &[4], &[vec![1.0, 2.0, 3.0, 4.0]], &options(&caps, seed));
+            assert_eq!(found[0], [3.0, 7.0, 10.0, 10.0], "{caps:?}");
+        }
+    }
+}
+
 #[test]
 fn a_queue_takes_no_numbers_that_do_not_fit() {
     for caps in [crate::ir::interp::caps(), devices().remove(5)] {
