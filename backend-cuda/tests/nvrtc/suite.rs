@@ -1,7 +1,8 @@
 //! Every kernel of the conformance suite through the assembler.
 //!
 //! The cases run on a device that interprets kernels after the passes chosen for CUDA and notes each
-//! one whose source is new. Each is assembled for one architecture in turn, and for every one with `ZYX_FULL=1`.
+//! one whose source is new. Each is assembled for one architecture in turn, and for every one with `ZYX_FULL=1`. Where `ZYX_SAMPLE`
+//! has a number, as in CI, a third of the cases run, which the number chooses.
 
 use crate::assembler::{assemble, assembler};
 use crate::{COLUMNS, archs, record, row};
@@ -18,8 +19,10 @@ use zyx_core::ir::interp::Options;
 use zyx_core::ir::{Kernel, Verified};
 use zyx_core::reference::{Buffer, Event, Reference, ReferenceDevice, Runnable, Stream};
 
-/// At least so many kernels has the suite.
+/// At least so many kernels has the suite, and each sample of it.
 const KERNELS: usize = 1000;
+/// Samples of the suite.
+const SAMPLES: usize = 3;
 
 /// Kernels by their sources.
 pub(crate) type Noted = Arc<Mutex<BTreeMap<String, Kernel>>>;
@@ -43,13 +46,22 @@ fn on_all_processors(n: usize, work: impl Fn(usize) + Sync) {
     });
 }
 
-/// Runs the suite; its kernels.
+fn is_full() -> bool {
+    std::env::var("ZYX_FULL").is_ok_and(|value| value == "1")
+}
+
+/// Runs the suite, or a sample; its kernels.
 fn kernels() -> Vec<Kernel> {
     let noted = Noted::default();
     let runtime = Runtime::default();
     runtime.register(Gate(noted.clone()));
     let device = runtime.device("cuda").unwrap();
-    let (cases, failed) = (zyx_tests::harness::cases(), Mutex::new(Vec::new()));
+    let mut cases = zyx_tests::harness::cases();
+    let sample = std::env::var("ZYX_SAMPLE").ok().and_then(|day| day.parse::<usize>().ok());
+    if let Some(sample) = sample.filter(|_| !is_full()) {
+        cases = cases.into_iter().skip(sample % SAMPLES).step_by(SAMPLES).collect();
+    }
+    let failed = Mutex::new(Vec::new());
     on_all_processors(cases.len(), |i| {
         let (name, case) = &cases[i];
         if catch_unwind(AssertUnwindSafe(|| case(&device))).is_err() {
@@ -68,7 +80,7 @@ fn every_kernel_of_the_suite_assembles() {
     let kernels = kernels();
     let interpreted = start.elapsed().as_secs_f32();
     assert!(kernels.len() >= KERNELS, "{} kernels", kernels.len());
-    let every = std::env::var("ZYX_FULL").is_ok_and(|value| value == "1");
+    let every = is_full();
     let outcomes = Mutex::new(vec![String::new(); kernels.len()]);
     let refused = Mutex::new(Vec::new());
     on_all_processors(kernels.len(), |i| {

@@ -356,7 +356,7 @@ impl<'k> Array<'k> {
             return emit();
         }
         if wanted {
-            return Group { k: self.k }.from_first_thread(self.dtype(), emit);
+            return Group { k: self.k }.value_of_first_thread(self.dtype(), emit);
         }
         self.by_one_thread(|| _ = emit());
         value

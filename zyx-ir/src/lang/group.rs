@@ -510,11 +510,17 @@ impl<'k> Group<'k> {
     #[track_caller]
     pub fn broadcast(self, dtype: DType, value: impl FnOnce() -> Val<'k>) -> Val<'k> {
         self.is_whole("broadcast");
-        self.k.primitive(|| self.from_first_thread(dtype, || self.k.of_program(value).cast(dtype)))
+        self.k.primitive(|| {
+            self.value_of_first_thread(dtype, || self.k.of_program(value).cast(dtype))
+        })
     }
 
     /// The value that the first thread finds, for all threads of a group that does something together.
-    pub(super) fn from_first_thread(self, dtype: DType, find: impl FnOnce() -> Val<'k>) -> Val<'k> {
+    pub(super) fn value_of_first_thread(
+        self,
+        dtype: DType,
+        find: impl FnOnce() -> Val<'k>,
+    ) -> Val<'k> {
         if !self.k.is_uniform() {
             return self.k.alone(find);
         }

@@ -277,7 +277,7 @@ impl<'k> Queue<'k> {
             });
             is_kept.get()
         };
-        k.primitive(|| Group { k }.from_first_thread(DType::Bool, push))
+        k.primitive(|| Group { k }.value_of_first_thread(DType::Bool, push))
     }
 
     /// Takes the next slot, whether or not there is an item yet; gives the item, or -1.
@@ -312,7 +312,7 @@ impl<'k> Queue<'k> {
             });
             item.get()
         };
-        k.primitive(|| group.from_first_thread(DType::I32, pop).cast(DType::I64))
+        k.primitive(|| group.value_of_first_thread(DType::I32, pop).cast(DType::I64))
     }
 
     /// Takes items until there are none, and runs the body for each by the whole group. The body may push further ones.
