@@ -44,4 +44,4 @@ echo "$(basename "$wheel"): $size bytes, at most $limit"
 [ "$size" -le "$limit" ]
 "$environment/bin/pip" install -q --force-reinstall --no-deps "$wheel"
 # A test that takes longer than ten minutes prints where each thread is.
-timeout --kill-after=10 "${ZYX_LIMIT-25m}" "$environment/bin/python" -m pytest -q -p no:cacheprovider -o faulthandler_timeout=600 zyx-py/tests "$@"
+timeout --kill-after=10 "${ZYX_LIMIT-15m}" "$environment/bin/python" -m pytest -q -p no:cacheprovider -o faulthandler_timeout=600 zyx-py/tests "$@"

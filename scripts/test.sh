@@ -8,7 +8,7 @@
 # could be installed, `nvrtc`, `cc` and `spirv-val` likewise; all of them in CI (CI=true). ZYX_LANES test binaries run at once, as many as there are cores if unset.
 # ZYX_FULL=1 leaves nothing out that would take long: the emulated processors are then required. Otherwise
 # suites on devices that compile slowly run a sample of their cases, which ZYX_SAMPLE=n chooses (unset, the day).
-# A test binary that takes longer than ZYX_LIMIT (unset, 25 minutes) fails.
+# A test binary that takes longer than ZYX_LIMIT (unset, 15 minutes) fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/absent.sh
@@ -136,7 +136,7 @@ run_job() {
     [[ $arguments != @* ]] || names="--exact $(<"${arguments#@}")"
     # Words of both are options and names of tests, none with a space.
     # shellcheck disable=SC2086
-    took=$({ time timeout --kill-after=10 "${ZYX_LIMIT-25m}" env -C "${name%/*}" $environment "$binary" ${names:-$arguments} >"$log" 2>&1; } 2>&1) || rc=$?
+    took=$({ time timeout --kill-after=10 "${ZYX_LIMIT-15m}" env -C "${name%/*}" $environment "$binary" ${names:-$arguments} >"$log" 2>&1; } 2>&1) || rc=$?
     # A filter that matches nothing is a mistake, which libtest does not call one.
     [ -z "$arguments" ] || ! grep -q '^running 0 tests' "$log" || rc=1
     exec 9>"$work/lock"
@@ -145,7 +145,7 @@ run_job() {
     cat "$log"
     rm "$log"
     # The statuses of `timeout`, whose binary has printed the tests that ended.
-    [[ $rc != 124 && $rc != 137 ]] || echo "test.sh: $name took longer than ${ZYX_LIMIT-25m}"
+    [[ $rc != 124 && $rc != 137 ]] || echo "test.sh: $name took longer than ${ZYX_LIMIT-15m}"
     [ $rc = 0 ] || echo "$name ($environment $arguments)" >>"$work/failed"
     return $rc
 }
