@@ -335,7 +335,8 @@ def test_the_tuner_tries_values_of_parameters():
 
     x = zyx.tensor(np.arange(100, dtype=np.float32))
     assert doubled(x).tolist() == list(range(0, 200, 2))
-    x.device.tune(3)
+    # Kernels of the tests before share the time.
+    x.device.tune(10)
     assert {64, 12, 32} == set(tried)
     y = doubled(x)
     assert f"parameters: {name} = " in str(y.explain())
