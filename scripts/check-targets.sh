@@ -4,9 +4,9 @@
 #
 #   scripts/check-targets.sh [target ...]
 #
-# Without arguments each backend is checked once per system: macOS on x86-64 has only the CPU backend, whose code
-# depends on the processor, and scripts/test-windows.sh compiles for Windows. ZYX_FULL=1 checks every target with every
-# backend.
+# Without arguments: browsers on one day and macOS on the next (ZYX_SAMPLE=n chooses, too), each backend once. macOS on x86-64 has
+# only the CPU backend, whose code depends on the processor, and scripts/test-windows.sh compiles for Windows. ZYX_FULL=1
+# checks every target with every backend.
 #
 # Needs the standard library of each target, which rustup fetches where the network allows it. A
 # target without one is a failure in CI (CI=true) and where ZYX_REQUIRE has the word `targets`, and
@@ -18,8 +18,14 @@ cd "$(dirname "$0")/.."
 targets=("$@")
 sampled=
 if [ $# = 0 ]; then
-    targets=(wasm32-unknown-unknown {aarch64,x86_64}-apple-darwin)
-    if [ "${ZYX_FULL-0}" = 1 ]; then targets+=(x86_64-pc-windows-{msvc,gnu}); else sampled=1; fi
+    browsers=(wasm32-unknown-unknown) macos=({aarch64,x86_64}-apple-darwin)
+    if [ "${ZYX_FULL-0}" = 1 ]; then
+        targets=("${browsers[@]}" "${macos[@]}" x86_64-pc-windows-{msvc,gnu})
+    elif [ $((${ZYX_SAMPLE-$(($(date +%s) / 86400))} % 2)) = 0 ]; then
+        targets=("${browsers[@]}") sampled=1
+    else
+        targets=("${macos[@]}") sampled=1
+    fi
 fi
 
 installed() {
