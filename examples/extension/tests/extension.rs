@@ -171,7 +171,7 @@ fn highest_of_first(x: &[Tensor]) -> Result<Tensor> {
 fn the_law_of_rows_holds_for_a_right_row() -> Result<()> {
     let device = device();
     register_highest(&device)?;
-    for shape in [&[1, 1][..], &[3, 7], &[5, 1031], &[300, 2]] {
+    for shape in [&[1, 2][..], &[3, 7], &[5, 1031], &[300, 2]] {
         for dtype in [DType::F32, DType::F64] {
             let x = numbers(shape, &device)?.cast(dtype);
             check_row("highest", highest_of_first, &[&x], 0..20)?;
@@ -268,6 +268,6 @@ fn the_tuner_chooses_parameters_of_a_row() -> Result<()> {
     // A plan that was made before uses the value that was found.
     assert_eq!(first()?, 102.0);
     let told = log_of_exp(&x)?.explain()?.to_string();
-    assert!(told.contains("kernel log_of_exp"), "{told}");
+    assert!(told.contains(": log_of_exp,") && told.contains("times = 1"), "{told}");
     Ok(())
 }
