@@ -697,6 +697,11 @@ mod tests {
     use crate::testing::evaluate;
 
     fn device(progress: Progress, optimizer: Optimizer) -> Device {
+        device_that(true, progress, optimizer)
+    }
+
+    /// A device that keeps what it promises, or not.
+    fn device_that(keeps: bool, progress: Progress, optimizer: Optimizer) -> Device {
         let mut reference = Reference::default();
         reference.caps.simt = true;
         reference.caps.max_local = 256;
@@ -709,6 +714,8 @@ mod tests {
         runtime.register(reference);
         let device = runtime.device("reference").unwrap();
         device.set_optimizer(optimizer);
+        let litmus = Litmus { intact: true, earlier: keeps, later: false, ordered: true };
+        device.known_litmus().set(litmus).unwrap();
         device
     }
 
@@ -806,10 +813,8 @@ mod tests {
 
     #[test]
     fn nobody_waits_where_that_may_take_for_ever() {
-        let waits = |progress: Progress, kept: bool| {
-            let device = device(progress, Optimizer::Off);
-            let litmus = Litmus { intact: true, earlier: kept, later: false, ordered: true };
-            device.known_litmus().set(litmus).unwrap();
+        let waits = |progress: Progress, keeps: bool| {
+            let device = device_that(keeps, progress, Optimizer::Off);
             let y = numbers(100_000, &device).unwrap().cumsum(0).unwrap();
             let (graph, _) = crate::graph::capture(&[&y], 0);
             let graph = crate::schedule::split_reduction::split(&graph, &device).unwrap_or(graph);
