@@ -87,13 +87,13 @@ job() {
     echo "$name|${binary#*|}|$environment|$*" >>"$work/queue"
 }
 
-# sample API: a part of the names of an API's conformance suite, in a file. Of each case with dtypes three of: bool, f32,
+# sample API TEST: a part of the names of a conformance suite, in a file. Of each case with dtypes three of: bool, f32,
 # f64, one of the halves, one of the integers of 8 and 16 bits, and one of 32 and 64; the others on the next day, and on
 # another API. Of the cases that take longest without a dtype: those of one API of three.
 apis=(opencl wgpu vulkan)
 sample() {
     local binary
-    binary=$(grep "/backend-$1/conformance|" "$work/binaries") || return 0
+    binary=$(grep "/$2|" "$work/binaries") || return 0
     "${binary#*|}" --list --format terse | sed -n 's/: test$//p' |
         awk -v sample="$ZYX_SAMPLE" -v api="$1" -v apis="${apis[*]}" '
         BEGIN {
@@ -161,7 +161,7 @@ export ZYX_SAMPLE=${ZYX_SAMPLE-$(($(date +%s) / 86400))}
 echo "test.sh: conformance on OpenCL, wgpu and Vulkan: ZYX_SAMPLE=$ZYX_SAMPLE"
 for api in "${apis[@]}"; do
     cases=
-    [ "${ZYX_FULL-0}" = 1 ] || cases=$(sample "$api")
+    [ "${ZYX_FULL-0}" = 1 ] || cases=$(sample "$api" "backend-$api/conformance")
     environment=$mesa
     [ "$api" != opencl ] || environment=
     job "backend-$api/conformance" "$environment" $cases
@@ -189,6 +189,10 @@ else
 fi
 # The CPU backend takes the best instruction set there is; the others must be as right (blocks are in `portable`).
 ! grep -qw avx512f /proc/cpuinfo || job backend-cpu/conformance ZYX_CPU=avx2 --quiet
+# Without machine code the CPU runs what a processor of another family would.
+cases=
+[ "${ZYX_FULL-0}" = 1 ] || cases=$(sample cpu backend-cpu/portable)
+job backend-cpu/portable "" $cases
 # The validation layer, where it is installed, must have nothing to tell.
 for test in zyx_backend_vulkan device; do
     job "backend-vulkan/$test" "ZYX_VULKAN_VALIDATION=1 $mesa"
@@ -202,8 +206,12 @@ for api in opencl vulkan; do
 done
 # onnxruntime's operators: some; scripts/nightly.sh runs all.
 [ -z "${ZYX_ONNX_NODES-}" ] || job zyx/onnx "ZYX_ONNX_NODES=${ZYX_ONNX_NODES%/nodes}/contrib ZYX_ONNX_ONLY=QLinear,Attention,Tree,GroupNorm"
-grep -vE '/backend-((opencl|vulkan|wgpu)/conformance|vulkan/(zyx_backend_vulkan|device)|wgpu/device)\|' "$work/binaries" |
-    sed -E "s#^$PWD/([^|]*)#\1#; s#\$#||#" >>"$work/queue"
+# All others, first those that take minutes.
+grep -vE '/backend-((opencl|vulkan|wgpu)/conformance|vulkan/(zyx_backend_vulkan|device)|wgpu/device|cpu/portable)\|' "$work/binaries" |
+    sed -E "s#^$PWD/([^|]*)#\1#; s#\$#||#" >"$work/rest"
+minutes='^(zyx-core/zyx_core|zyx-ir/zyx_ir|backend-cuda/nvrtc|tests/(sizes|floor)|backend-cpu/conformance|backend-opencl/device)\|'
+grep -E "$minutes" "$work/rest" >>"$work/queue"
+grep -vE "$minutes" "$work/rest" >>"$work/queue"
 
 # Models that were exported are run by another runtime afterwards.
 export ZYX_ONNX_EXPORT=$work/exported
