@@ -73,7 +73,7 @@ fn user_kernel(inputs: &mut Inputs) -> Result<Report> {
             let n = k.size("n");
             let (x, y) = (k.input("x", [n]), k.input("y", [n]));
             let sum = k.output("sum", [n], x.dtype());
-            // A program of its own in each round.
+            // The factor makes another program in each round.
             k.each(n, |i| sum.set(i, x.at(i) * f64::from(round) + y.at(i)));
         });
         let call = || kernel.call(&[&x, &y]);

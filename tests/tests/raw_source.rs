@@ -1,4 +1,4 @@
-//! What `Kernel::with_raw` refuses, by SPIR-V on Vulkan. The conformance suite runs code in every language (`kernels::code_of_one_backend`).
+//! Tests of what `Kernel::with_raw` refuses, by SPIR-V on Vulkan. The conformance suite runs code in every language (`kernels::code_of_one_backend`).
 
 use zyx_backend_vulkan::Vulkan;
 use zyx_core::hal::{Language, RawSource};

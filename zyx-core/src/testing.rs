@@ -44,7 +44,7 @@ pub(crate) fn values(graph: &Graph, bindings: &Bindings) -> Result<Vec<Vec<Scala
 }
 
 /// Checks the law of rows for one that is registered at the device of these tensors: for inputs of their dtypes and shapes, the
-/// row gives the values that the `operations` have without it. Call it for several shapes, with a device of its own.
+/// row gives the values that the `operations` have without it. Call it for several shapes, with a new device.
 ///
 /// Of each input a seed chooses floats that are ordinary, multiples of an eighth, half of them zeros, or large, of both signs;
 /// integers and booleans are those of the tensor. Floats may differ by the rounding of `n` terms in any order,
